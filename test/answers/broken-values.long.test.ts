@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { altered, json, text, type AnsweredPage } from '../support/imitations/scripted.ts';
@@ -41,18 +40,12 @@ test('null for a record that may be null is null', async () => {
 
 const pages: [string, (page: AnsweredPage) => unknown][] = [
   ['no items', (page) => delete (page as Partial<AnsweredPage>).items],
-  ['an object for items', (page) => (page.items = {} as never)],
   ['text for items', (page) => (page.items = 'x' as never)],
   ['text for a record', (page) => (page.items[1] = 'x' as never)],
-  ['a list for a record', (page) => (page.items[1] = [] as never)],
-  ['a number for a record', (page) => (page.items[1] = 5 as never)],
   ['an integer beyond 2^53 for a record', (page) => (page.items[1] = LONG as never)],
   ['no pageInfo', (page) => delete (page as Partial<AnsweredPage>).pageInfo],
   ['null for pageInfo', (page) => (page.pageInfo = null as never)],
-  ['a list for pageInfo', (page) => (page.pageInfo = [] as never)],
-  ['text for pageInfo', (page) => (page.pageInfo = 'x' as never)],
   ['text for hasNextPage', (page) => (page.pageInfo['hasNextPage'] = 'false')],
-  ['a number for hasNextPage', (page) => (page.pageInfo['hasNextPage'] = 0)],
   ['an object for endCursor', (page) => (page.pageInfo['endCursor'] = { a: 1 })],
 ];
 
@@ -74,8 +67,6 @@ test.each(pages)('a page with %s is a coded error at the list', async (_what, ch
 
 test.each([
   ['a number', 5],
-  ['text', 'x'],
-  ['a list', []],
   ['nothing', undefined],
 ])('%s for the whole list is UPSTREAM_BAD_RESPONSE at its field', async (_what, persons) => {
   await using gateway = await startGatewayOverFake();
@@ -97,9 +88,7 @@ describe.each([
 ])('%s without errors', (_what, answer) => {
   test.each([
     ['allEvents', '{ allEvents(candidate: 1) { text } }'],
-    ['eventsConnection', '{ eventsConnection(candidate: 1) { nodes { text } } }'],
     ['eventsConnection', '{ eventsConnection(candidate: 1) { totalCount } }'],
-    ['allCandidates', '{ allCandidates { id } }'],
   ])('is UPSTREAM_BAD_RESPONSE at %s: %s', async (field, query) => {
     await using gateway = await startRich();
     gateway.upstream.answer(json(answer));
@@ -135,23 +124,19 @@ describe.each([
   });
 });
 
-test.each([['x'], [5], [LONG], [[]]])(
-  '%j for a record by id is UPSTREAM_BAD_RESPONSE',
-  async (value) => {
-    await using gateway = await startRich();
-    gateway.upstream.answer(json({ data: { _rsRecord0: value } }));
-    const { data, errors } = await gateway.ask(
-      '{ _entities(representations: [{ __typename: "Candidate", id: 1 }]) { ... on Candidate { id } } }',
-    );
-    expect(data).toEqual({ _entities: [null] });
-    expect(errors).toMatchObject([broken('_entities', 0)]);
-  },
-);
+test.each([['x'], [LONG]])('%j for a record by id is UPSTREAM_BAD_RESPONSE', async (value) => {
+  await using gateway = await startRich();
+  gateway.upstream.answer(json({ data: { _rsRecord0: value } }));
+  const { data, errors } = await gateway.ask(
+    '{ _entities(representations: [{ __typename: "Candidate", id: 1 }]) { ... on Candidate { id } } }',
+  );
+  expect(data).toEqual({ _entities: [null] });
+  expect(errors).toMatchObject([broken('_entities', 0)]);
+});
 
 test.each([
   '{ candidate(id: 1) { extra } __schema { __typename } }',
   '{ allActiveCandidates { extra } }',
-  '{ activeCandidatesConnection { nodes { extra } } }',
   '{ _entities(representations: [{ __typename: "Candidate", id: 1 }]) { ... on Candidate { extra } } }',
 ])(
   'a value that is nested too deeply to be written is UPSTREAM_BAD_RESPONSE: %s',
@@ -169,7 +154,8 @@ test.each([
 
 test('a value of a custom scalar is passed as it is, whatever its form', async () => {
   await using gateway = await startRich();
-  const extra = [{ a: [null, 1.5, 'x'] }, { b: {} }];
+  const deep = JSON.parse('['.repeat(400) + ']'.repeat(400)) as unknown;
+  const extra = [{ a: [null, 1.5, 'x'] }, { b: deep }];
   for (const { query } of waysTo('activeCandidates', '{ extra }', 1)) {
     gateway.upstream.answer(
       altered(({ data }) => (data['activeCandidates']!.items[0]!['extra'] = extra)),
@@ -184,14 +170,8 @@ function broken(...path: Path) {
   return { path, extensions: { code: 'UPSTREAM_BAD_RESPONSE' } };
 }
 
-function startRich(config: TestGatewayOptions['config'] = {}) {
+function startRich() {
   const { schema } = fullService();
-  return startGatewayOverFake(
-    { schema },
-    {
-      snapshot: fullSdl,
-      overrides: { fields: { 'Query.events': { identity: 'at' } } },
-      config: { mutations: 'all', ...config },
-    },
-  );
+  const overrides = { fields: { 'Query.events': { identity: 'at' } } };
+  return startGatewayOverFake({ schema }, { snapshot: fullSdl, overrides });
 }

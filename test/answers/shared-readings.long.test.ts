@@ -28,13 +28,8 @@ const PERSON = { type: 'Person', name: 'firstName', list: 'firstName' };
 
 /** The fields of the root that the selections of records are in. */
 const FIELDS = [
-  { what: 'a forwarded record', root: 'candidate(id: 3) RECORD' },
   { what: 'a forwarded list', root: 'candidates(first: 2) { items RECORD }' },
   { what: 'an all… field', root: 'allCandidates(limit: 3) RECORD' },
-  {
-    what: 'a streamed all… field',
-    root: 'allCandidates(limit: 3) @stream(initialCount: 1) RECORD',
-  },
   {
     what: 'an all… field that may be streamed',
     root: 'allCandidates(limit: 60) @stream(if: $on) RECORD',
@@ -51,7 +46,6 @@ const FIELDS = [
     what: 'an all… field below records',
     root: 'vacancies(first: 5) { items { id allCandidates(limit: 2) RECORD } }',
   },
-  { what: 'a field next to one that fails', root: 'candidate(id: 3) RECORD failing' },
   { what: 'a record that is looked up in a list', root: 'person(id: 3) RECORD', of: PERSON },
   {
     what: 'an introspection field',

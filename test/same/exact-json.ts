@@ -27,16 +27,6 @@ export function elementsOf(text: string): string[] {
   return partsOf(text, '[').map((tokens) => tokens.join(''));
 }
 
-/** Reads JSON. A number that JavaScript would write differently becomes a `Verbatim`. */
-export function readExactly(text: string): unknown {
-  return (JSON.parse as ParseWithSource)(text, (_, value, context) => {
-    const { source } = context ?? {};
-    return typeof value === 'number' && source !== undefined && JSON.stringify(value) !== source
-      ? new Verbatim(source)
-      : value;
-  });
-}
-
 /** Like `JSON.stringify`, but writes a `Verbatim` as its text. */
 export function printExactly(value: unknown): string {
   if (value instanceof Verbatim) return value.text;
@@ -49,12 +39,6 @@ export function printExactly(value: unknown): string {
   );
   return `{${printed.join(',')}}`;
 }
-
-/** Node 21 added the third argument of a reviver; TypeScript's types do not have it yet. */
-type ParseWithSource = (
-  text: string,
-  reviver: (key: string, value: unknown, context?: { source?: string }) => unknown,
-) => unknown;
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 

@@ -40,39 +40,41 @@ async function expectPassedOn(data: string, query: string): Promise<void> {
   expect(through.data).toBe(canonical(data));
 }
 
-test.each(NAMES)('a field called %s is answered', async (name) => {
+test('fields of these names are answered', async () => {
+  const values = NAMES.map((name) => `"${name}":"there"`).join();
+  const all = NAMES.join(' ');
   await expectPassedOn(
-    `{"${name}":"there","below":{"below":[{"${name}":"1","a":"2"},null],"${name}":null}}`,
-    `{ ${name} below { below { ${name} a } ${name} } }`,
+    `{${values},"below":{"below":[{${values},"a":"2"},null],${values.replaceAll('"there"', 'null')}}}`,
+    `{ ${all} below { below { ${all} a } ${all} } }`,
   );
 });
 
-test.each(NAMES)('an alias called %s is answered', async (name) => {
-  const { through } = await echoing.expectSame({
-    query: `{ ${name}: a below { ${name}: below { ${name}: a } } }`,
-  });
-  expect(through.data).toBe(`{"${name}":"there","below":{"${name}":[{"${name}":"deep"}]}}`);
-  await echoing.expectSame({ query: `{ ${name}: below { ${name}: a } a }` });
+test('aliases of these names are answered', async () => {
+  for (const name of NAMES) {
+    const { through } = await echoing.expectSame({
+      query: `{ ${name}: a below { ${name}: below { ${name}: a } } }`,
+    });
+    expect(through.data).toBe(`{"${name}":"there","below":{"${name}":[{"${name}":"deep"}]}}`);
+    await echoing.expectSame({ query: `{ ${name}: below { ${name}: a } a }` });
+  }
 });
 
-test.each([...NAMES, '__proto__', '', '0', 'é"\\', '\u0000'])(
-  'a JSON scalar with the key %j is passed on',
-  async (name) => {
+test('JSON scalars with these keys are passed on', async () => {
+  for (const name of [...NAMES, '__proto__', '', '0', 'é"\\', '\u0000']) {
     const key = JSON.stringify(name);
     const value = `{"b":{${key}:{"x":[]}},${key}:"there","a":[{${key}:null}]}`;
     await expectPassedOn(`{"json":${value},"list":[${value}]}`, '{ json list }');
-  },
-);
+  }
+});
 
-test.each(NAMES)(
-  'an argument, a variable and an input field called %s reach the service',
-  async (name) => {
+test('arguments, variables and input fields of these names reach the service', async () => {
+  for (const name of NAMES) {
     await echoing.expectSame({
       query: `query ($${name}: Json, $in: In) { echo_${name}(${name}: $${name}, in: $in) }`,
       variables: { [name]: { [name]: 1 }, in: { [name]: [name] } },
     });
-  },
-);
+  }
+});
 
 test('upstream types keep their names even if the gateway uses these names itself', async () => {
   const schema = buildSchema(

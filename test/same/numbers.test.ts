@@ -38,7 +38,7 @@ test.each(['12345678901234567890', '9'.repeat(400)])(
   },
 );
 
-test.each(['0.1', '1.5e-7', '-12.25', '1e21', '0', '4294967296'])(
+test.each(['0.1', '1.5e-7', '1e21', '0', '4294967296'])(
   'the number %s of an answer is passed on',
   async (number) => {
     answer = `{"data":{"any":${number}}}`;

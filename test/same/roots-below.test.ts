@@ -20,7 +20,7 @@ test('the query type below itself is answered as a nested object, not as the roo
 test('the result of a mutation is read in the request of the mutation', async () => {
   const { schema, added } = addingSchema();
   const world = await sideBySide({ schema });
-  const query = 'mutation { put(n: 1) { sum query { total name } self { sum } } }';
+  const query = 'mutation { put(n: 1) { sum query { total } self { sum } } }';
   const { sent } = await world.both({ query });
   expect(sent).toHaveLength(1);
   expect(added).toEqual([1, 1]);
@@ -31,7 +31,6 @@ test('the result of a mutation is read in the request of the mutation', async ()
 });
 
 test.each([
-  ['one level deep', 'mutation { self { add(n: 5) } }', [5]],
   ['at two depths', 'mutation { add(n: 1) self { add(n: 5) b: add(n: 6) } }', [1, 5, 6]],
   ['through a fragment', 'mutation { ...M } fragment M on Mutation { self { add(n: 5) } }', [5]],
 ])('a mutation %s is sent once', async (_, query, expected) => {
@@ -45,7 +44,6 @@ test.each([
 });
 
 test.each([
-  ['below an allowed one', 'mutation { self { add(n: 5) } }'],
   ['in a fragment', 'mutation { self { ...M } } fragment M on Mutation { add(n: 5) }'],
   ['on an interface of the mutation type', 'mutation { self { ... on Adding { add(n: 5) } } }'],
   ['beside an allowed one', 'mutation { self { __typename } add(n: 5) }'],
@@ -67,7 +65,6 @@ test('with MUTATIONS=self the allowed mutation is sent', async () => {
 
 test.each([
   ['returns the mutation type', '{ door { add(n: 5) } }'],
-  ['returns an interface of it', '{ adding { add(n: 5) } }'],
   ['returns a union with it', '{ either { ... on Mutation { add(n: 5) } } }'],
 ])('with MUTATIONS=off a query field that %s sends no mutation', async (_, query) => {
   const { schema, added } = addingSchema();
@@ -80,15 +77,13 @@ const user = ({ id }: { id: number }) => ({ __typename: 'Query', id });
 
 function usersSchema() {
   return makeExecutableSchema(
-    `interface Named { name: String }
-     type Query implements Named { name: String asUser(id: Int!): Query users: [Query!] named: Named }`,
+    'type Query { name: String asUser(id: Int!): Query users: [Query!] }',
     {
       Query: {
         name: (source: { id?: number } | undefined) => `User ${source?.id ?? 'nobody'}`,
         asUser: (_: unknown, { id }: { id: number }) => user({ id }),
         users: (source: { id?: number } | undefined) =>
           [1, 2].map((number) => user({ id: (source?.id ?? 0) * 10 + number })),
-        named: () => user({ id: 77 }),
       },
     },
   );
@@ -109,7 +104,7 @@ function addingSchema() {
      type Inner { door: Mutation }
      union Either = Inner | Mutation
      type Query {
-       total: Int name: String door: Mutation doors: [Mutation] adding: Adding either: Either inner: Inner
+       total: Int door: Mutation either: Either
      }`,
     {
       Mutation: {
@@ -121,12 +116,8 @@ function addingSchema() {
       Payload: { self: mutation, query: () => ({}) },
       Query: {
         total: () => 7,
-        name: () => 'after the mutation',
         door: mutation,
-        doors: () => [mutation(), mutation()],
-        adding: mutation,
         either: mutation,
-        inner: () => ({}),
       },
       Inner: { door: mutation },
     },

@@ -4,7 +4,7 @@ import { listen } from '../../src/http/listen.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { wrote } from '../support/gateway/written.ts';
-import { canonical, elementsOf, membersOf, printExactly, readExactly } from './exact-json.ts';
+import { canonical, elementsOf, membersOf, printExactly } from './exact-json.ts';
 import { serviceOf, type ReceivedOperation, type Service, type ServiceOptions } from './service.ts';
 
 /** An answer as canonical text, without the locations of its errors. */
@@ -17,7 +17,7 @@ export interface ExactAnswer {
   readonly extensions: string | undefined;
 }
 
-/** What a caller sends. Variables may have `Verbatim` numbers. */
+/** What a caller sends. */
 export interface SentOperation {
   readonly query: string;
   readonly variables?: Record<string, unknown> | undefined;
@@ -62,7 +62,7 @@ export async function startSideBySide(options: SideBySideOptions): Promise<SideB
     { snapshot, config: { ...GENEROUS, ...options.config } },
   );
   gateway.upstream.answer(async (response, { body }) => {
-    const text = await service(readExactly(body) as ReceivedOperation);
+    const text = await service(JSON.parse(body) as ReceivedOperation);
     response.writeHead(200, { 'content-type': 'application/json' }).end(text);
   });
   const listening = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
@@ -74,7 +74,7 @@ export async function startSideBySide(options: SideBySideOptions): Promise<SideB
     const before = received.length;
     const answer = await through(operation);
     const sentText = received.slice(before).map(({ body }) => body);
-    const sent = sentText.map((body) => readExactly(body) as ReceivedOperation);
+    const sent = sentText.map((body) => JSON.parse(body) as ReceivedOperation);
     return { direct: await direct(operation), through: answer, sent, sentText };
   };
   return {
