@@ -3,16 +3,14 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, honest, json, refusal, text, type Reply } from '../support/imitations/scripted.ts';
-import { cut, cutInBody, silence } from '../support/imitations/hostile-sockets.ts';
+import { cut, silence } from '../support/imitations/hostile-sockets.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 const down: [string, Reply][] = [
   ['connections that break', cut],
-  ['connections that break in the middle of an answer', cutInBody],
   ['no answer in time', silence],
   ['502 of a proxy', text('<html>', 502)],
-  ['503 with JSON that is no GraphQL', json({ error: 'down' }, 503)],
 ];
 
 test.each(down)(
@@ -35,8 +33,6 @@ test.each<[string, Reply]>([
   ['errors of GraphQL', json({ errors: [{ message: 'No.' }] })],
   ['errors of GraphQL with status 500', json({ data: null, errors: [{ message: 'No.' }] }, 500)],
   ['what is no GraphQL', text('<html>')],
-  ['404', text('', 404)],
-  ['a redirect', text('', 302, { location: '/' })],
   ['429', json({}, 429)],
   ['a refused token', refusal('blocked')],
 ])('a service that answers is not down: %s', async (_what, reply) => {

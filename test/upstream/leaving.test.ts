@@ -120,39 +120,29 @@ test('a caller who leaves is not a failure: nothing is logged as an error', asyn
   expect(gateway.logged.filter(({ level }) => (level as number) >= WARN)).toEqual([]);
 });
 
-test.each([
-  ['one field', PERSONS],
-  ['a drain', ALL],
-])(
-  'a caller whose connection breaks has left too, and does not delay others: %s',
-  async (_what, query) => {
-    await using gateway = await startGatewayOverFake(
-      { persons: 1000 },
-      { config: { upstreamConcurrency: 1 } },
-    );
-    const { upstream } = gateway;
-    upstream.answer(silence, honest);
-    const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-    const post = (signal?: AbortSignal) =>
-      fetch(`${server.url}/graphql`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ query }),
-        ...(signal && { signal }),
-      });
-    const caller = new AbortController();
-    const left = Promise.allSettled([post(caller.signal)]);
-    await upstream.arrived(1);
-    caller.abort();
-    expect(await upstream.received[0]!.over).toBe('cut');
-    await left;
-    // The only slot is free again, and the aborted request is not sent a second time.
-    expect((await post()).status).toBe(200);
-    expect(upstream.received.length).toBe(query === ALL ? 22 : 2);
-    expect(gateway.logged.filter(({ level }) => Number(level) >= 50)).toEqual([]);
-    await server.close();
-  },
-);
+test('a caller whose connection breaks has left too, and does not delay others', async () => {
+  await using gateway = await startGatewayOverFake({}, { config: { upstreamConcurrency: 1 } });
+  const { upstream } = gateway;
+  upstream.answer(silence, honest);
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+  const post = (signal: AbortSignal | null) =>
+    fetch(`${server.url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: PERSONS }),
+      signal,
+    });
+  const caller = new AbortController();
+  const left = Promise.allSettled([post(caller.signal)]);
+  await upstream.arrived(1);
+  caller.abort();
+  expect(await upstream.received[0]!.over).toBe('cut');
+  await left;
+  // The only slot is free again, and the aborted request is not sent a second time.
+  expect((await post(null)).status).toBe(200);
+  expect(upstream.received).toHaveLength(2);
+  await server.close();
+});
 
 test('a drain whose caller left before it began ends without an error, and nothing is sent', async () => {
   await using gateway = await startGatewayOverFake();

@@ -1,11 +1,9 @@
 import { expect, test } from 'vitest';
 import { codesOf } from '../support/gateway/codes.ts';
-import { loggedFor } from '../support/gateway/operator-lines.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import {
   after,
   honest,
-  json,
   refusal,
   type FakeUpstreamOptions,
 } from '../support/imitations/scripted.ts';
@@ -92,34 +90,6 @@ test('a token that is refused as expired right after its refresh is a coded erro
   );
   for (const answer of more) expect(answer).toMatchObject(UNAUTHORIZED);
   expect(counts(gateway)).toMatchObject({ grants: grants + 1, sent: sent + 24 });
-});
-
-test.each([
-  ['401 token_revoked', refusal('token_revoked')],
-  ['401 token_invalid', refusal('token_invalid')],
-  ['401 with another body', json({ message: 'no' }, 401)],
-  ['401 with a list', json(['token_expired'], 401)],
-  ['401 with a detail that is no string', json({ detail: ['token_expired'] }, 401)],
-  ['401 with an empty body', json('', 401)],
-  ['403', refusal('blocked', 403)],
-  ['403 that says token_expired', refusal('token_expired', 403)],
-  ['403 with errors of GraphQL', json({ errors: [{ message: 'Forbidden.' }] }, 403)],
-])('%s is UPSTREAM_UNAUTHORIZED: one request, no refresh', async (_what, reply) => {
-  await using gateway = await startUsed();
-  const before = counts(gateway);
-  gateway.upstream.answer(reply);
-  const answer = await gateway.ask(PERSONS);
-  expect(answer).toMatchObject(UNAUTHORIZED);
-  expect(loggedFor(gateway.logged, answer)).toContain('administrator');
-  expect(counts(gateway)).toEqual({ ...before, sent: before.sent + 1 });
-});
-
-test('when the service stops refusing tokens, queries work again without a restart', async () => {
-  await using gateway = await startUsed();
-  gateway.upstream.answer(refusal('token_revoked'));
-  expect(await gateway.ask(PERSONS)).toMatchObject(UNAUTHORIZED);
-  gateway.upstream.answer(honest);
-  expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
 });
 
 test('an expired token whose refresh token is spent is TOKENS_LOST for all callers after four refusals, and not a loop', async () => {

@@ -1,81 +1,47 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
-import { after, altered, honest, json, text } from '../support/imitations/scripted.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { after, honest, json, text } from '../support/imitations/scripted.ts';
 import { cut } from '../support/imitations/hostile-sockets.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
 import { sharingKey } from '../../src/upstream/share.ts';
 import { startHeldUpstream } from './held-upstream.ts';
 
-const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
-
-interface Persons {
-  persons: { items: unknown[] };
-}
-
-test.each([2, 100])('%i identical queries at once are one upstream request', async (count) => {
-  await using gateway = await startGatewayOverFake();
-  const { upstream } = gateway;
-  const gate = Promise.withResolvers<void>();
-  upstream.answer(after(gate.promise, honest));
-  const answers = Array.from({ length: count }, () => gateway.ask<Persons>(PERSONS, { first: 2 }));
-  await allInFlight(gateway);
-  gate.resolve();
-  for (const { data, errors } of await Promise.all(answers)) {
-    expect(errors).toBeUndefined();
-    expect(data.persons.items).toHaveLength(2);
-  }
-  expect(sent(gateway)).toEqual([{ first: 2 }, OTHER]);
+test('a hundred equal queries at once are one request; queries that differ, or that come after its answer, are not', async () => {
+  await using upstream = await startHeldUpstream();
+  const answers = Array.from({ length: 100 }, () => upstream.ask('x'));
+  const other = upstream.ask('y');
+  await upstream.service.arrived(2);
+  for (const label of ['x', 'y']) upstream.release(label);
+  expect(await Promise.all(answers)).toEqual(answers.map(() => ({ data: { echo: 'x' } })));
+  expect(await other).toEqual({ data: { echo: 'y' } });
+  expect(upstream.sent()).toEqual(['x', 'y']);
+  await upstream.ask('x');
+  expect(upstream.sent()).toEqual(['x', 'y', 'x']);
 });
 
-test('queries that differ, even in one variable, are not shared; nor is a query that was answered', async () => {
-  await using gateway = await startGatewayOverFake();
-  const queries = [{ first: 1 }, { first: 2 }, {}, { first: null }];
-  await Promise.all(queries.map((variables) => gateway.ask(PERSONS, variables)));
-  expect(gateway.upstream.received).toHaveLength(4);
-  await gateway.ask(PERSONS, { first: 1 });
-  expect(gateway.upstream.received).toHaveLength(5);
-});
-
-test('the first caller leaves and the others still get their answer', async () => {
-  await using gateway = await startGatewayOverFake();
-  const { upstream } = gateway;
-  const gate = Promise.withResolvers<void>();
-  upstream.answer(after(gate.promise, honest));
-  const caller = new AbortController();
-  const left = Promise.allSettled([gateway.ask(PERSONS, { first: 2 }, { signal: caller.signal })]);
-  await upstream.arrived(1);
-  const staying = [1, 2].map(() => gateway.ask<Persons>(PERSONS, { first: 2 }));
-  await allInFlight(gateway);
-  caller.abort();
-  await left;
-  const late = gateway.ask<Persons>(PERSONS, { first: 2 });
-  await allInFlight(gateway);
-  gate.resolve();
-  for (const { data, errors } of await Promise.all([...staying, late])) {
-    expect(errors).toBeUndefined();
-    expect(data.persons.items).toHaveLength(2);
-  }
-  expect(await upstream.received[0]!.over).toBe('answered');
-  expect(sent(gateway)).toEqual([{ first: 2 }, OTHER, OTHER]);
-});
-
-test('when the last caller leaves, the upstream request is aborted, and later callers are not affected', async () => {
-  await using gateway = await startGatewayOverFake();
-  const { upstream } = gateway;
-  upstream.answer(after(new Promise(() => {}), honest));
+test('when one caller leaves, those who joined are answered; when the last one leaves, the request is aborted', async () => {
+  await using upstream = await startHeldUpstream();
+  const { service } = upstream;
   const callers = [new AbortController(), new AbortController()];
-  const left = Promise.allSettled(
-    callers.map(({ signal }) => gateway.ask(PERSONS, { first: 2 }, { signal })),
-  );
-  await allInFlight(gateway);
-  callers[0]!.abort();
-  upstream.answer(honest);
-  callers[1]!.abort();
-  expect(await upstream.received[0]!.over).toBe('cut');
-  await left;
-  const { data } = await gateway.ask<Persons>(PERSONS, { first: 2 });
-  expect(data.persons.items).toHaveLength(2);
+  const left = callers.map(({ signal }) => upstream.ask('x', { signal }));
+  const staying = upstream.ask('x');
+  await service.arrived(1);
+  callers[0]!.abort(new Error('left'));
+  await expect(left[0]).rejects.toThrow('left');
+  const late = upstream.ask('x');
+  upstream.release('x');
+  for (const answer of [left[1], staying, late]) {
+    expect(await answer).toEqual({ data: { echo: 'x' } });
+  }
+  expect(upstream.sent()).toEqual(['x']);
+
+  const last = new AbortController();
+  const alone = upstream.ask('y', { signal: last.signal });
+  await service.arrived(2);
+  last.abort(new Error('left'));
+  await expect(alone).rejects.toThrow('left');
+  expect(await service.received[1]!.over).toBe('cut');
 });
 
 test('a caller who comes at the moment when the last one leaves gets a new request', async () => {
@@ -136,50 +102,30 @@ test('queries do not join one from before a mutation that failed, since it may h
 
 test('equal mutations are never shared', async () => {
   const { schema, sent: done } = fullService();
-  await using gateway = await startRich({}, schema);
+  await using gateway = await startRich(schema);
   await Promise.all([1, 2, 3].map(() => gateway.ask(RENAME)));
   expect(done.renames).toBe(3);
 });
 
 test.each([
-  ['a failure', text('', 404), { code: 'UPSTREAM_BAD_RESPONSE' }],
-  [
-    'an error of the service',
-    json({ errors: [{ message: 'No.', extensions: { code: 'NO' } }] }),
-    { code: 'NO' },
-  ],
-  [
-    'an error beside data',
-    altered((body) => {
-      body.errors = [{ message: 'No.', path: ['persons', 'items'], extensions: { code: 'NO' } }];
-    }),
-    { code: 'NO' },
-  ],
-])(
-  '%s is reported to all waiting callers, to each at its own path',
-  async (_what, reply, extensions) => {
-    await using gateway = await startGatewayOverFake();
-    const { upstream } = gateway;
-    const gate = Promise.withResolvers<void>();
-    upstream.answer(after(gate.promise, reply));
-    const forwarded = [1, 2].map(() => gateway.ask(PERSONS));
-    const derived = ['a', 'b', 'c'].map((alias) =>
-      gateway.ask(`{ ${alias}: allPersons(limit: 2) { id } }`),
-    );
-    await allInFlight(gateway);
-    gate.resolve();
-    for (const { errors } of await Promise.all(forwarded))
-      expect(errors).toMatchObject([{ extensions }]);
-    const answers = await Promise.all(derived);
-    expect(answers.map(({ errors }) => errors?.map(({ path }) => path?.[0]))).toEqual([
-      ['a'],
-      ['b'],
-      ['c'],
-    ]);
-    for (const { errors } of answers) expect(errors).toMatchObject([{ extensions }]);
-    expect(upstream.received.filter((each) => !isOther(each))).toHaveLength(2);
-  },
-);
+  ['a failure', text('', 404), 'UPSTREAM_BAD_RESPONSE'],
+  ['an error', json({ errors: [{ message: 'No.', extensions: { code: 'NO' } }] }), 'NO'],
+])('%s is reported to all who share a request, to each at its own path', async (_, reply, code) => {
+  await using gateway = await startGatewayOverFake();
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, reply));
+  const aliases = ['a', 'b', 'c'];
+  const answers = aliases.map((alias) => gateway.ask(`{ ${alias}: allPersons(limit: 2) { id } }`));
+  const other = gateway.ask('{ allPersons(limit: 3) { id } }');
+  await upstream.arrived(2);
+  gate.resolve();
+  for (const [index, { errors }] of (await Promise.all(answers)).entries()) {
+    expect(errors).toMatchObject([{ path: [aliases[index]], extensions: { code } }]);
+  }
+  await other;
+  expect(upstream.received).toHaveLength(2);
+});
 
 test('an interactive query does not join an equal one of a drain, and pressure is reported to all who joined', async () => {
   await using upstream = await startHeldUpstream({
@@ -221,36 +167,6 @@ test('long queries of the same length have short keys, and those above 64 KB are
   expect(again).toEqual(keys);
 });
 
-const OTHER = { first: 42 };
-
-/** Resolves when everything requested so far is in flight: a later request has arrived at the service. */
-async function allInFlight(gateway: GatewayOverFake): Promise<void> {
-  const caller = new AbortController();
-  const { received } = gateway.upstream;
-  const before = received.filter(isOther).length;
-  void Promise.allSettled([gateway.ask(PERSONS, OTHER, { signal: caller.signal })]);
-  for (let count = 1; received.filter(isOther).length === before; count += 1) {
-    await gateway.upstream.arrived(count);
-  }
-  caller.abort();
-  await received.findLast(isOther)!.over;
-}
-
-function isOther({ body }: { body: string }): boolean {
-  return variablesOf(body)['first'] === OTHER.first;
-}
-
-function sent({ upstream }: GatewayOverFake): unknown[] {
-  return upstream.received.map(({ body }) => variablesOf(body));
-}
-
-function variablesOf(body: string): Record<string, unknown> {
-  return (JSON.parse(body) as { variables: Record<string, unknown> }).variables;
-}
-
-function startRich(config = {}, schema = fullService().schema) {
-  return startGatewayOverFake(
-    { schema },
-    { snapshot: fullSdl, config: { mutations: 'all', ...config } },
-  );
+function startRich(schema = fullService().schema) {
+  return startGatewayOverFake({ schema }, { snapshot: fullSdl, config: { mutations: 'all' } });
 }

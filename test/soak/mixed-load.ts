@@ -1,42 +1,35 @@
 import { connect } from 'node:net';
 import { Pool } from 'undici';
 
-/** The number of requests by outcome: `answered`, an error code, `left`, or the failure. */
-export type Outcomes = Map<string, number>;
-
 export interface MixedLoad {
-  /** Sends this many requests of all kinds, this many at a time. */
+  /** Sends this many requests of all kinds, as many at a time as there are callers. */
   run(requests: number): Promise<void>;
-  readonly outcomes: Outcomes;
-  /** The first answer with each error code. */
-  readonly examples: ReadonlyMap<string, string>;
+  /** What came of them: `answered`, an error code, `left`, or a failure, each with its first answer. */
+  readonly outcomes: ReadonlyMap<string, { readonly example: string }>;
   close(): Promise<void>;
 }
 
 const HEADERS = { 'content-type': 'application/json', accept: 'application/json' };
 const STREAM = { ...HEADERS, accept: 'multipart/mixed;deferSpec=20220824, application/json' };
 
-/**
- * Callers who request everything, leave early and make mistakes, on kept connections.
- *
- * @param labels how many different documents there are of most kinds; a multiple of 50
- */
-export function startMixedLoad(origin: string, callers: number, labels = 2_000): MixedLoad {
-  const outcomes: Outcomes = new Map();
-  const examples = new Map<string, string>();
+/** How many different documents there are of most kinds. */
+const LABELS = 2_000;
+
+/** Callers who request everything, leave early and make mistakes, on kept connections. */
+export function startMixedLoad(origin: string, callers: number): MixedLoad {
+  const outcomes = new Map<string, { example: string }>();
   const pool = new Pool(origin, { connections: callers, pipelining: 1 });
   let count = 0;
 
   return {
     outcomes,
-    examples,
     run: async (requests) => {
       const end = count + requests;
       const caller = async () => {
         while (count < end) {
           count += 1;
-          const outcome = await askOne(count).catch(reasonOf);
-          outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+          const [outcome, example = ''] = await askOne(count).catch(reasonOf);
+          if (!outcomes.has(outcome)) outcomes.set(outcome, { example });
         }
       };
       await Promise.all(Array.from({ length: callers }, caller));
@@ -44,8 +37,8 @@ export function startMixedLoad(origin: string, callers: number, labels = 2_000):
     close: () => pool.destroy(),
   };
 
-  async function askOne(number: number): Promise<string> {
-    const label = `i${number % labels}`;
+  function askOne(number: number): Promise<Outcome> {
+    const label = `i${number % LABELS}`;
     switch (number % 25) {
       case 0:
         return ask(`{ allPersons { ${label}: id firstName } }`);
@@ -84,7 +77,7 @@ export function startMixedLoad(origin: string, callers: number, labels = 2_000):
       headers?: Record<string, string>;
       leaveAfter?: number;
     } = {},
-  ): Promise<string> {
+  ): Promise<Outcome> {
     const { body } = await pool.request({
       method: 'POST',
       path: '/graphql',
@@ -94,12 +87,10 @@ export function startMixedLoad(origin: string, callers: number, labels = 2_000):
     });
     const text = await body.text();
     const code = /"code":"(\w+)"/.exec(text)?.[1];
-    if (code === undefined) return text.includes('"data"') ? 'answered' : 'nothing';
-    if (!examples.has(code)) examples.set(code, text.slice(0, 1_000));
-    return code;
+    return [code ?? (text.includes('"data"') ? 'answered' : 'nothing'), text.slice(0, 1_000)];
   }
 
-  function leaveInTheMiddle(): Promise<string> {
+  function leaveInTheMiddle(): Promise<Outcome> {
     const { hostname, port } = new URL(origin);
     return new Promise((resolve) => {
       const socket = connect(Number(port), hostname, () => {
@@ -108,12 +99,14 @@ export function startMixedLoad(origin: string, callers: number, labels = 2_000):
           () => socket.destroy(),
         );
       });
-      socket.on('error', () => undefined).once('close', () => resolve('left'));
+      socket.on('error', () => undefined).once('close', () => resolve(['left']));
     });
   }
 }
 
-function reasonOf(error: unknown): string {
+type Outcome = [name: string, answer?: string];
+
+function reasonOf(error: unknown): Outcome {
   const { name, code } = error as { name: string; code?: string };
-  return name === 'TimeoutError' ? 'left' : `broken: ${code ?? name}`;
+  return [name === 'TimeoutError' ? 'left' : `broken: ${code ?? name}`];
 }

@@ -1,0 +1,464 @@
+import { gzipSync } from 'node:zlib';
+import { printSchema } from 'graphql';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { loggedFor } from '../support/gateway/operator-lines.ts';
+import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { impatientClock, startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { honest, json, refusal, text, type Reply } from '../support/imitations/scripted.ts';
+import {
+  cut,
+  cutInBody,
+  flood,
+  hints,
+  silence,
+  trickle,
+  unfinished,
+} from '../support/imitations/hostile-sockets.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
+
+const PERSONS = '{ persons(first: 1) { items { id } } }';
+const DATA = { data: { persons: { items: [{ id: expect.any(String) }] } } };
+const CANDIDATE = '{ candidate(id: 1) { id } }';
+const RENAME = 'mutation { rename(id: 1, name: "Ada") { id name } }';
+const HTML = '<!doctype html><title>Sign in</title>';
+const JSON_TYPE = { 'content-type': 'application/json' };
+const THROTTLED = { message: 'No.', extensions: { code: 'THROTTLED' } };
+
+/**
+ * What the service does, the code of it, how often a query is sent, and what the log says: of a fault that may pass,
+ * the message to the caller.
+ */
+const faults: [string, Reply, code: string, sent: 1 | 4, words?: RegExp][] = [
+  ['a connection that breaks', cut, 'UNREACHABLE', 4],
+  ['a connection that breaks in the middle of the answer', cutInBody, 'UNREACHABLE', 4],
+
+  ['429', json({}, 429), 'RATE_LIMITED', 4],
+  ['429 with an HTML body', text('slow down', 429), 'RATE_LIMITED', 4],
+  ['a limited rate as an error', json({ data: null, errors: [THROTTLED] }), 'RATE_LIMITED', 4],
+
+  ['500', text('', 500), 'BAD_RESPONSE', 4, /status 500/],
+  ['502 with HTML', text(HTML, 502), 'BAD_RESPONSE', 4, /status 502/],
+  ['503 with JSON', json({ error: 'busy' }, 503), 'BAD_RESPONSE', 4, /status 503/],
+  ['504', text('', 504), 'BAD_RESPONSE', 4, /status 504/],
+
+  ['no answer', silence, 'TIMEOUT', 1],
+  ['headers, and a body that never ends', unfinished, 'TIMEOUT', 1],
+  ['a body that trickles for ever', trickle, 'TIMEOUT', 1],
+  ['early hints, and never more', hints, 'TIMEOUT', 1],
+
+  ['HTML', text(HTML), 'BAD_RESPONSE', 1],
+  ['an empty body', text(''), 'BAD_RESPONSE', 1],
+  ['204 without a body', text('', 204), 'BAD_RESPONSE', 1],
+  ['JSON that is cut off', text('{"data":{"candidate"', 200, JSON_TYPE), 'BAD_RESPONSE', 1],
+  ['a batch', json([{ data: { candidate: null } }]), 'BAD_RESPONSE', 1],
+  ['a string', json('x'), 'BAD_RESPONSE', 1],
+  ['null', json(null), 'BAD_RESPONSE', 1],
+  ['other JSON', json({ candidate: {} }), 'BAD_RESPONSE', 1],
+  ['data that is a list', json({ data: [] }), 'BAD_RESPONSE', 1],
+  ['data that is a string', json({ data: 'x' }), 'BAD_RESPONSE', 1],
+  ['errors that are an object', json({ data: null, errors: { a: 1 } }), 'BAD_RESPONSE', 1],
+  ['an empty list of errors and no data', json({ errors: [] }), 'BAD_RESPONSE', 1],
+  [
+    'a redirect',
+    text('', 307, { location: '/' }),
+    'BAD_RESPONSE',
+    1,
+    /\(307\)\. Check RECRUITING_URL/,
+  ],
+  ['404 with HTML', text(HTML, 404), 'BAD_RESPONSE', 1],
+  ['400 with JSON of another kind', json({ type: 'bad', detail: 'no' }, 400), 'BAD_RESPONSE', 1],
+  ['gzip without permission', compressed('gzip'), 'BAD_RESPONSE', 1, /compressed.*Turn off comp/],
+  ['an unknown coding', compressed('x-unknown'), 'BAD_RESPONSE', 1, /compressed.*Turn off comp/],
+
+  ['401 token_revoked', refusal('token_revoked'), 'UNAUTHORIZED', 1, /administrator/],
+  ['401 with another body', json({ message: 'no' }, 401), 'UNAUTHORIZED', 1, /administrator/],
+  ['401 with a list', json(['token_expired'], 401), 'UNAUTHORIZED', 1, /administrator/],
+  ['401 with an empty body', json('', 401), 'UNAUTHORIZED', 1, /administrator/],
+  ['403 that says token_expired', refusal('token_expired', 403), 'UNAUTHORIZED', 1, /administ/],
+  ['403 with errors', json({ errors: [{ message: 'No.' }] }, 403), 'UNAUTHORIZED', 1, /administ/],
+];
+
+test.each(faults)(
+  'an answer that is %s has a code; a query is sent again if that can help, a mutation never; then all works again',
+  async (_what, reply, what, sent, words) => {
+    await using gateway = await startRich({ upstreamTimeoutMs: what === 'TIMEOUT' ? 300 : 30_000 });
+    const { upstream, waits } = gateway;
+    const code = `UPSTREAM_${what}`;
+    // The service has accepted the token.
+    const found = { data: { candidate: { id: 1 } } };
+    expect(await gateway.ask(CANDIDATE)).toEqual(found);
+    const exchanges = upstream.exchanges.length;
+    upstream.answer(reply);
+    const answer = await gateway.ask(CANDIDATE);
+    expect(answer).toMatchObject({ errors: [{ path: ['candidate'], extensions: { code } }] });
+    expect(upstream.received).toHaveLength(1 + sent);
+    expect(waits).toHaveLength(sent - 1);
+    // Each wait is twice the one before, and a random part of up to half of it.
+    for (const [index, wait] of waits.entries()) {
+      expect(wait).toBeGreaterThanOrEqual(100 * 2 ** index);
+      expect(wait).toBeLessThanOrEqual(150 * 2 ** index);
+    }
+    if (words) {
+      const { message } = answer.errors![0]!;
+      expect(sent > 1 ? message : loggedFor(gateway.logged, answer)).toMatch(words);
+    }
+    if (what === 'TIMEOUT') {
+      expect(answer.errors![0]!.message).toMatch(/did not answer within 300 ms/);
+      expect(await upstream.received[1]!.over).toBe('cut');
+    }
+
+    const { errors } = await gateway.ask(RENAME);
+    expect(errors).toMatchObject([{ path: ['rename'], extensions: { code } }]);
+    expect(upstream.received).toHaveLength(2 + sent);
+
+    upstream.answer(reply, honest);
+    if (sent === 1) expect((await gateway.ask(CANDIDATE)).errors).toHaveLength(1);
+    expect(await gateway.ask(CANDIDATE)).toEqual(found);
+    const [before, last] = upstream.received.slice(-2);
+    expect(last!.body).toBe(before!.body);
+    expect(upstream.received).toHaveLength(4 + sent);
+    expect(upstream.exchanges).toHaveLength(exchanges);
+  },
+);
+
+/** A bomb, which must not be unpacked. */
+function compressed(coding: string): Reply {
+  const bomb = gzipSync(Buffer.alloc(20 * 1024 * 1024, ' '));
+  return (response, { headers }) => {
+    expect(headers['accept-encoding']).toBe('identity');
+    response.writeHead(200, { ...JSON_TYPE, 'content-encoding': coding }).end(bomb);
+  };
+}
+
+test('a service that does not listen is UPSTREAM_UNREACHABLE', async () => {
+  await using gateway = await startGatewayOverFake();
+  await gateway.upstream[Symbol.asyncDispose]();
+  const answer = await gateway.ask(PERSONS);
+  expect(answer).toMatchObject(failed('UPSTREAM_UNREACHABLE'));
+  expect(answer.errors![0]!.message).toBe(
+    'The recruiting service cannot be reached (ECONNREFUSED). Try again later.',
+  );
+  expect(gateway.waits).toHaveLength(3);
+});
+
+test('__typename of the root is answered without the service', async () => {
+  const schema = fullService().schema;
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: printSchema(schema) });
+  await gateway.upstream[Symbol.asyncDispose]();
+  const query = '{ kind: __typename me: viewer { company { id } } allVacancies(limit: 0) { id } }';
+  const { data, errors } = await gateway.ask(query);
+  expect(data).toMatchObject({ kind: 'Query', me: null });
+  expect(errors).toMatchObject([{ path: ['me'], extensions: { code: 'UPSTREAM_UNREACHABLE' } }]);
+});
+
+test.each<[string, TestGatewayOptions, string, object]>([
+  ['by a plugin', { plugins: [{ onExecute() {} }] }, PERSONS, {}],
+  [
+    'beside a derived field, which is answered',
+    {},
+    '{ persons(first: 1) { items { id } } allPersons(limit: 0) { id } }',
+    { path: ['persons'] },
+  ],
+])(
+  'broken JSON that looks like data is UPSTREAM_BAD_RESPONSE where its values are read: %s',
+  async (_who, options, query, where) => {
+    await using gateway = await startGatewayOverFake(undefined, options);
+    gateway.upstream.answer(text('{"data":{"persons":oops}}'));
+    const { errors } = await gateway.ask(query);
+    expect(errors).toMatchObject([{ ...where, extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }]);
+  },
+);
+
+test('an answer larger than 8 MB is UPSTREAM_BAD_RESPONSE, and is not read to its end', async () => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(flood);
+  const answer = await gateway.ask(PERSONS);
+  expect(answer).toMatchObject(failed('UPSTREAM_BAD_RESPONSE'));
+  expect(answer.errors![0]!.message).toContain(
+    'larger than 8 MB. Request fewer records or fields at a time.',
+  );
+  const { over, connection } = gateway.upstream.received[0]!;
+  expect(await over).toBe('cut');
+  // What the service could send: the limit, and what is in buffers in between.
+  expect(connection.bytesWritten).toBeLessThan(40 * 1024 * 1024);
+  expect(gateway.upstream.received).toHaveLength(1);
+});
+
+test('a gateway that closes ends the queries in flight at once, and sends none of them again', async () => {
+  await using gateway = await startGatewayOverFake({}, { config: { upstreamConcurrency: 2 } });
+  gateway.upstream.answer(silence, unfinished, honest);
+  const answers = [1, 2, 3].map((first) =>
+    gateway.ask(`{ persons(first: ${first}) { items { id } } }`),
+  );
+  await gateway.upstream.arrived(2);
+  await gateway.gateway.close();
+  for (const answer of await Promise.all(answers)) {
+    expect(answer).toMatchObject(failed('UPSTREAM_UNREACHABLE'));
+    expect(answer.errors![0]!.message).toBe('The gateway is stopping. Send the request again.');
+  }
+  expect(gateway.upstream.received).toHaveLength(2);
+  // The time that plugins have to end, and no wait before another attempt.
+  expect(gateway.waits).toEqual([5_000]);
+});
+
+test('a failure of one root field does not affect the other fields of the operation', async () => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(text(HTML), honest);
+  const { data, errors } = await gateway.ask<Record<string, unknown>>(
+    '{ allPersons(limit: 1) { id } all: allPersons(limit: 2) { id } }',
+  );
+  expect([data['allPersons'], data['all']].filter((list) => list === null)).toHaveLength(1);
+  expect(errors).toHaveLength(1);
+});
+
+test('each page of a drain is sent again by itself', async () => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(honest, cut, honest, text('', 503), cutInBody, honest);
+  const { data, errors } = await gateway.ask<{ allPersons: { id: string }[] }>(
+    '{ allPersons { id } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data.allPersons.map(({ id }) => id)).toEqual(
+    gateway.upstream.sandbox.persons.all().map(({ id }) => id),
+  );
+  expect(gateway.upstream.received).toHaveLength(6);
+});
+
+test('a mutation that was executed, but whose answer was lost, is not executed twice', async () => {
+  const { schema, sent } = fullService();
+  await using gateway = await startRich({}, schema);
+  gateway.upstream.answer(async (response, { headers, body }, { url }) => {
+    const { authorization = '' } = headers;
+    const type = { authorization, 'content-type': 'application/json' };
+    await (await fetch(`${url}/graphql`, { method: 'POST', headers: type, body })).text();
+    response.destroy();
+  });
+  const { errors } = await gateway.ask(RENAME);
+  expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_UNREACHABLE' } }]);
+  expect(sent.renames).toBe(1);
+});
+
+test.each<[string, number, string | (() => string), number]>([
+  ['seconds', 429, '2', 2_000],
+  ['ten seconds, the longest', 429, '10', 10_000],
+  ['a date', 429, () => new Date(Date.now() + 8_000).toUTCString(), 6_000],
+  ['seconds beside 503', 503, '5', 5_000],
+])('a short Retry-After is obeyed: %s', async (_form, status, header, atLeast) => {
+  await using gateway = await startGatewayOverFake();
+  const value = typeof header === 'string' ? header : header();
+  gateway.upstream.answer(json({}, status, { 'retry-after': value }), honest);
+  expect(await gateway.ask(PERSONS)).toEqual(DATA);
+  expect(gateway.waits).toHaveLength(1);
+  expect(gateway.waits[0]).toBeGreaterThanOrEqual(atLeast);
+  expect(gateway.waits[0]).toBeLessThanOrEqual(10_000);
+});
+
+test.each<[string, string | (() => string), [least: number, most: number] | null, 1 | 4]>([
+  ['zero', '0', [1, 1], 4],
+  ['a date that has passed', 'Thu, 01 Jan 1970 00:00:00 GMT', [1, 1], 4],
+  ['nonsense with a year in it', 'see you in 2050', null, 4],
+  ['a negative number', '-5', null, 4],
+  ['a fraction', '1.5', null, 4],
+  ['nothing', '', null, 4],
+  ['many seconds', '86400', [86_400, 86_400], 1],
+  ['a date in an hour', () => new Date(Date.now() + 3_600_000).toUTCString(), [3_500, 3_600], 1],
+])(
+  'another Retry-After is reported to the caller, without a wait if it is long: %s',
+  async (_form, header, retryAfter, sent) => {
+    await using gateway = await startGatewayOverFake();
+    const value = typeof header === 'string' ? header : header();
+    gateway.upstream.answer(json({}, 429, { 'retry-after': value }));
+    const [error] = (await gateway.ask(PERSONS)).errors!;
+    expect(error!.extensions['code']).toBe('UPSTREAM_RATE_LIMITED');
+    const seconds = error!.extensions['retryAfter'];
+    if (sent === 4) {
+      const words = seconds === null ? 'Try again later.' : 'Try again in 1 s.';
+      expect(error!.message).toContain(words);
+    }
+    if (retryAfter === null) expect(seconds).toBeNull();
+    else {
+      expect(seconds).toBeGreaterThanOrEqual(retryAfter[0]);
+      expect(seconds).toBeLessThanOrEqual(retryAfter[1]);
+    }
+    expect(gateway.upstream.received).toHaveLength(sent);
+  },
+);
+
+test('no attempt begins later than 30 s after the first, however long the random part of a wait', async () => {
+  vi.spyOn(Math, 'random').mockReturnValue(0.99);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const waits: number[] = [];
+  const waited = () => waits.reduce((sum, wait) => sum + wait, 0);
+  const clock = { ...impatientClock(waits), elapsed: () => systemClock.elapsed() + waited() };
+  await using gateway = await startGatewayOverFake({}, { clock });
+  gateway.upstream.answer(json({}, 429, { 'retry-after': '7' }));
+  const { errors } = await gateway.ask(PERSONS);
+  expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED' } }]);
+  expect(waited()).toBeGreaterThan(14_000);
+  expect(waited()).toBeLessThanOrEqual(30_000);
+});
+
+const limits: [string, object, number | null][] = [
+  ['THROTTL in its code', { extensions: { code: 'REQUEST_THROTTLED' } }, null],
+  ['RATE_LIMIT in its code, in lower case', { extensions: { code: 'rate_limited' } }, null],
+  ['TOO_MANY in its code', { extensions: { code: 'TOO_MANY_REQUESTS' } }, null],
+  ['RATE_LIMIT in a type outside of its extensions', { type: 'RATE_LIMITED' }, null],
+  ['status 429', { extensions: { http: { status: 429 } } }, null],
+  ['a retry time', { extensions: { code: 'BUSY', retryAfter: 11 } }, 11],
+  ['a retry time as a header has it', { extensions: { retry_after: '12' } }, 12],
+  ['a code beside its extensions', { code: 'THROTTLED', extensions: { code: 'OTHER' } }, null],
+];
+
+test.each(limits)(
+  'an error of GraphQL with %s is UPSTREAM_RATE_LIMITED at last',
+  async (_what, facts, retryAfter) => {
+    await using gateway = await startGatewayOverFake();
+    gateway.upstream.answer(json({ errors: [{ message: 'Slow down.', ...facts }] }));
+    const { errors } = await gateway.ask(PERSONS);
+    const extensions = { code: 'UPSTREAM_RATE_LIMITED', retryAfter };
+    expect(errors).toMatchObject([{ path: ['persons'], extensions }]);
+    expect(gateway.upstream.received).toHaveLength(retryAfter === null ? 4 : 1);
+  },
+);
+
+test.each([
+  ['a message about a limit', { message: 'Rate limit exceeded (429): THROTTLED' }],
+  ['another code', { message: 'No.', extensions: { code: 'NOT_FOUND', status: 404 } }],
+])('an error of GraphQL with %s is passed on at once', async (_what, error) => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(json({ errors: [error] }));
+  expect((await gateway.ask(PERSONS)).errors).toMatchObject([error]);
+  expect(gateway.upstream.received).toHaveLength(1);
+});
+
+test('the fields beside one that was limited are not lost with it', async () => {
+  await using gateway = await startRich();
+  const error = { ...THROTTLED, path: ['other'] };
+  gateway.upstream.answer(
+    json({ data: { rename: { id: 1, name: 'Ada' }, other: null }, errors: [error] }),
+  );
+  const query = `${RENAME.slice(0, -1)} other: rename(id: 2, name: "B") { id } }`;
+  expect(await gateway.ask(query)).toMatchObject({
+    data: { rename: { id: 1, name: 'Ada' } },
+    errors: [error],
+  });
+  expect(gateway.upstream.received).toHaveLength(1);
+});
+
+test.each([
+  ['of null', { data: { rename: null }, errors: [{ ...THROTTLED, path: ['rename'] }] }],
+  ['below its field', { data: null, errors: [{ ...THROTTLED, path: ['rename', 'name'] }] }],
+])(
+  'a mutation that may have been executed is not called limited: its own answer %s',
+  async (_what, answer) => {
+    await using gateway = await startRich();
+    gateway.upstream.answer(json(answer));
+    expect((await gateway.ask(RENAME)).errors).toMatchObject(answer.errors);
+    expect(gateway.upstream.received).toHaveLength(1);
+  },
+);
+
+test('a mutation that is rate-limited tells the caller when to send it again', async () => {
+  await using gateway = await startRich();
+  gateway.upstream.answer(json({}, 429, { 'retry-after': '2' }));
+  const { errors } = await gateway.ask(RENAME);
+  expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED', retryAfter: 2 } }]);
+  expect(gateway.upstream.received).toHaveLength(1);
+});
+
+test('a query that waits to be sent again does not occupy a slot', async () => {
+  const woken = Promise.withResolvers<void>();
+  const asleep = Promise.withResolvers<void>();
+  const clock = {
+    ...systemClock,
+    sleep: (ms: number, signal?: AbortSignal) => {
+      if (ms >= 15_000) return systemClock.sleep(ms, signal);
+      asleep.resolve();
+      return woken.promise;
+    },
+  };
+  await using gateway = await startGatewayOverFake(
+    {},
+    { clock, config: { upstreamConcurrency: 1 } },
+  );
+  gateway.upstream.answer(text('', 503), honest);
+  const waiting = gateway.ask(PERSONS);
+  await asleep.promise;
+  expect(await gateway.ask('{ persons(first: 1) { items { firstName } } }')).toMatchObject({
+    data: { persons: { items: [{}] } },
+  });
+  woken.resolve();
+  expect(await waiting).toEqual(DATA);
+});
+
+test('neither addresses, tokens nor text of a broken answer reach the caller; neither tokens nor answers reach the log', async () => {
+  await using gateway = await startGatewayOverFake({}, { config: { upstreamTimeoutMs: 200 } });
+  const marked = { authorization: 'Bearer of-the-service', 'set-cookie': 'a=of-the-service' };
+  const replies: Reply[] = [
+    cut,
+    cutInBody,
+    silence,
+    trickle,
+    text('of-the-service'),
+    text('{"data": of-the-service'),
+    json('of-the-service'),
+    json(['of-the-service']),
+    json({ data: 'of-the-service' }),
+    json({ errors: 'of-the-service' }),
+    text('of-the-service', 302, { location: 'https://of-the-service.example/' }),
+    text('of-the-service', 500, marked),
+    json({ message: 'of-the-service' }, 404, marked),
+    json({ message: 'of-the-service' }, 429, { 'retry-after': 'of-the-service' }),
+    refusal('of-the-service'),
+    refusal('of-the-service', 403),
+  ];
+  const pages: Reply[] = [
+    json({ data: { persons: 'of-the-service' } }),
+    json({ data: { persons: { items: 'of-the-service', pageInfo: null } } }),
+    json({ data: { persons: { items: [], pageInfo: { hasNextPage: 'of-the-service' } } } }),
+  ];
+  const answers: string[] = [];
+  for (const [query, reply] of [
+    ...replies.map((each) => [PERSONS, each] as const),
+    ...pages.map((each) => ['{ allPersons { id } }', each] as const),
+  ]) {
+    gateway.upstream.answer(reply);
+    const response = await gateway.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query }),
+    });
+    answers.push(JSON.stringify([...response.headers]), await response.text());
+  }
+  await gateway.upstream[Symbol.asyncDispose]();
+  answers.push(JSON.stringify(await gateway.ask(PERSONS)));
+
+  const allAnswers = answers.join('\n');
+  const written = JSON.stringify(gateway.logged);
+  const { host, port } = new URL(gateway.upstream.url);
+  const { pair } = (await gateway.store.read()).state!;
+  expect(answers.filter((answer) => answer.includes('"code":"UPSTREAM_'))).toHaveLength(
+    replies.length + pages.length + 1,
+  );
+  for (const secret of [pair.accessToken, pair.refreshToken]) {
+    expect(allAnswers).not.toContain(secret);
+    expect(written).not.toContain(secret);
+  }
+  expect(allAnswers).not.toContain(host);
+  expect(allAnswers).not.toContain(port);
+  expect(allAnswers).not.toContain('of-the-service');
+  expect(written).not.toContain('of-the-service');
+  expect(allAnswers).not.toMatch(/\bat .*\.ts:\d+/);
+});
+
+function failed(code: string) {
+  return { errors: [{ path: ['persons'], extensions: { code } }] };
+}
+
+function startRich(config: TestGatewayOptions['config'] = {}, schema = fullService().schema) {
+  return startGatewayOverFake(
+    { schema },
+    { snapshot: fullSdl, config: { mutations: 'all', ...config } },
+  );
+}
