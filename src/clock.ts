@@ -58,7 +58,7 @@ export const systemClock: Clock = createClock({
 });
 
 /** The call was not answered in time. Its outcome is unknown. */
-export class NoAnswerError extends Error {
+class NoAnswerError extends Error {
   override readonly name = 'NoAnswerError';
 }
 

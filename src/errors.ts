@@ -155,7 +155,7 @@ export function codedError(
 }
 
 /** What callers may learn of an error whose message is for the operator. */
-export interface ForCallers {
+interface ForCallers {
   /** Seconds after which the same request may succeed. */
   readonly retryAfter: number;
   /** Whether it cannot succeed before the operator acts. */
@@ -229,7 +229,7 @@ export function codeOf(error: unknown): unknown {
 }
 
 /** Reports that a request was too big, or may have been: with fewer records it may be answered. */
-export interface TooBig {
+interface TooBig {
   /** Whether the service, or a proxy in front of it, reported that. Otherwise an outage looks the same. */
   readonly isReported: boolean;
   /** How much of the request the service would have accepted, from 0 to 1, if it gave the numbers. */

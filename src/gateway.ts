@@ -6,7 +6,7 @@ import { withAdditions } from './additions/with-additions.ts';
 import type { Clock } from './clock.ts';
 import { VERSION, withFieldScopes, type Config } from './config.ts';
 import { Engine } from './engine/engine.ts';
-import { AnswerMemory } from './engine/answer-memory.ts';
+import { AnswerMemory } from './memory/answer-memory.ts';
 import type { Plan } from './engine/plan.ts';
 import { createAdmission } from './http/auth/admission.ts';
 import { createAnswers } from './http/answers.ts';
@@ -30,17 +30,12 @@ import { CallerBudgets } from './paging/page-budget.ts';
 import { scopedUsesIn } from './schema/field-scopes.ts';
 import { serveSnapshot, type ServedSchema } from './schema/served/served-schema.ts';
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
-import { NO_EMERGENCY, type Emergency } from './tokens/emergency.ts';
-import { createTokenKeeper, type TokenKeeper } from './tokens/keeper.ts';
-import { readLink } from './tokens/link.ts';
-import { proxyAgent, tokenService } from './tokens/service.ts';
-import type { TokenStore } from './tokens/store.ts';
-import { GATEWAY_WORDING } from './setup/wording.ts';
+import { createTokenKeeper, type KeeperParts, type TokenKeeper } from './tokens/keeper.ts';
+import { proxyAgent } from './tokens/service.ts';
 import { graphqlToolsExecutor } from './upstream/executor.ts';
 import { openUpstream, type SendToService, type Upstream } from './upstream/upstream.ts';
 
-export interface GatewayParts {
-  readonly config: Config & { readonly recruitingUrl: string };
+interface GatewayParts extends ServiceParts {
   /** The SDL of the upstream's schema. */
   readonly snapshot: string;
   /** What `serveSnapshot` makes of the snapshot, adapters.json and the settings: tests make it once for many gateways. */
@@ -59,20 +54,17 @@ export interface GatewayParts {
   readonly hasCallers?: boolean | undefined;
   /** Returns the proxy for the key set of an issuer; undefined: no proxy. */
   readonly proxyFor?: (url: string) => string | undefined;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
-/** Tokens that this gateway keeps itself. */
-interface LocalTokens {
-  /** Closed by the caller, after the gateway. */
-  readonly store: TokenStore;
-  /** Default: none, for tokens that need not outlive the process. */
-  readonly emergency?: Emergency | undefined;
-  /** Names this process in the audit trail of the tokens. */
-  readonly by?: string;
+/** How the service is reached, and with which tokens. */
+interface ServiceParts {
+  readonly config: Config & { readonly recruitingUrl: string };
+  /** The caller closes the store, after the gateway. */
+  readonly tokens: KeeperParts;
   /** The environment variables that name the proxies to the service. Default: none. */
   readonly proxies?: Readonly<Record<string, string | undefined>> | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
 }
 
 export type Gateway = Awaited<ReturnType<typeof createGateway>>;
@@ -84,7 +76,7 @@ export type Gateway = Awaited<ReturnType<typeof createGateway>>;
  *
  * @throws Error with a message for the operator, for example about an invalid snapshot or the store of another service
  */
-export async function createGateway(parts: GatewayParts & LocalTokens) {
+export async function createGateway(parts: GatewayParts) {
   const { config, clock, log } = parts;
   const { proxyFor = () => undefined } = parts;
   const telemetry = createTelemetry({ version: VERSION, log });
@@ -118,7 +110,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
       : readTrustedDocuments(parts.trustedDocuments, { ...limits, schema: offered.schema });
 
   const bodies = new ByteLimit(config.requestBytes);
-  const tokens = await keepTokens(parts, telemetry);
+  const tokens = await keepTokens(parts.tokens, telemetry);
   const upstream = connectService(parts, { tokens, bodies, telemetry });
   sending.resolve(upstream.send);
   for (const warning of served.warnings) log.warn(warning);
@@ -272,12 +264,10 @@ const SCOPES_WITHOUT_CREDENTIALS =
  *
  * @throws Error with a message for the operator, if the store cannot be read, or belongs to another service
  */
-export async function createManagedExecutor(
-  parts: Pick<GatewayParts, 'config' | 'clock' | 'log'> & LocalTokens,
-) {
+export async function createManagedExecutor(parts: ServiceParts) {
   const { config, log } = parts;
   const telemetry = createTelemetry({ version: VERSION, log });
-  const tokens = await keepTokens(parts, telemetry);
+  const tokens = await keepTokens(parts.tokens, telemetry);
   const bodies = new ByteLimit(config.requestBytes);
   const upstream = connectService(parts, { tokens, bodies, telemetry });
   return {
@@ -292,40 +282,17 @@ export async function createManagedExecutor(
 
 /** @throws Error with a message for the operator, if the store cannot be read, or belongs to another service */
 async function keepTokens(
-  {
-    config,
-    store,
-    emergency = NO_EMERGENCY,
-    by = 'gateway',
-    proxies = {},
-    clock,
-    log,
-  }: Pick<GatewayParts, 'config' | 'clock' | 'log'> & LocalTokens,
+  parts: KeeperParts,
   telemetry: Pick<Telemetry, 'tokens'>,
 ): Promise<TokenKeeper> {
-  const { recruitingUrl: serviceUrl, agent, tokenLink } = config;
-  const http = proxyAgent(proxies);
   let keeper: TokenKeeper | undefined;
   const onExchange = telemetry.tokens(() => keeper?.health());
-  keeper = await createTokenKeeper({
-    store,
-    service: tokenService({ baseUrl: serviceUrl, agent, http }),
-    emergency,
-    serviceUrl,
-    by,
-    clock,
-    log,
-    onExchange,
-    wording: GATEWAY_WORDING,
-    meansExpired: (detail) => detail === 'token_expired',
-    link:
-      tokenLink === undefined ? undefined : { read: () => readLink(tokenLink, { agent, http }) },
-  });
+  keeper = await createTokenKeeper({ ...parts, onExchange });
   return keeper;
 }
 
 function connectService(
-  { config, proxies = {}, clock }: Pick<GatewayParts, 'config' | 'clock'> & LocalTokens,
+  { config, proxies = {}, clock }: ServiceParts,
   parts: { tokens: TokenKeeper; bodies: ByteLimit; telemetry: Pick<Telemetry, 'upstream'> },
 ): Upstream {
   const { tokens, bodies, telemetry } = parts;

@@ -14,7 +14,7 @@ interface WaitOptions {
   readonly onEnd?: () => void;
 }
 
-export interface Waiting<E, T> extends WaitOptions {
+interface Waiting<E, T> extends WaitOptions {
   readonly entry: E;
   /** Ends the wait and uses a turn: the owner's next entry goes behind those of all other owners. */
   begin(value: T): void;

@@ -11,7 +11,7 @@ export interface Additions {
   readonly subschemas?: readonly SubschemaConfig[] | undefined;
 }
 
-export type TypeDefs = string | DocumentNode | readonly TypeDefs[];
+type TypeDefs = string | DocumentNode | readonly TypeDefs[];
 
 /** The same as lists. */
 export interface AddedParts {

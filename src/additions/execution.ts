@@ -4,7 +4,7 @@ import { isLongInteger } from '../engine/json.ts';
 import { codedError } from '../errors.ts';
 
 /** An operation while graphql-js executes it. */
-export class Execution {
+class Execution {
   readonly call: Call;
   readonly #unplaced = new Map<unknown, AnswerError>();
   #values = 0;

@@ -5,7 +5,7 @@ import type { Emergency } from '../tokens/emergency.ts';
 import { TokenHolder } from '../tokens/holder.ts';
 import { proxyAgent, type RecruitingTokens } from '../tokens/service.ts';
 import type { Reading, TokenStore } from '../tokens/store.ts';
-import { emergencyFor, openTokenStore, tokenParts } from '../setup/custody.ts';
+import { emergencyFor, holderParts, openTokenStore } from '../setup/custody.ts';
 import { adviceOn, foreignStore, storeProblem } from '../setup/wording.ts';
 import { CommandError, commandLog, exitCodeOf, type Terminal } from './terminal.ts';
 
@@ -127,7 +127,8 @@ export async function withHeldTokens(
     const serviceUrl = recruitingUrl ?? (await store.read()).state?.service ?? '';
     const http = proxyAgent(terminal.env);
     const log = await commandLog(config, terminal);
-    const parts = tokenParts(config, { store, serviceUrl, http, machine: terminal, log });
+    const machine = terminal;
+    const parts = holderParts(config, { store, emergency, serviceUrl, http, machine, log });
     const holder = new TokenHolder(parts);
     const waiting = pathsIn(emergency);
     await holder.look();

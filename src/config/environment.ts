@@ -1,5 +1,3 @@
-import { distance } from '../words.ts';
-
 /** Secrets, which can also be given as NAME_FILE: the path of a file that contains the value. */
 export const SECRETS = [
   'TOKEN_LINK',
@@ -65,4 +63,18 @@ export function unknownSettings(env: Environment, names: readonly string[]): str
       const [nearest] = known.toSorted((one, other) => away(one) - away(other));
       return `${name} is not a setting. Rename it if ${nearest} was meant, otherwise remove it.`;
     });
+}
+
+/** Returns the Levenshtein distance, computed row by row. */
+function distance(word: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
+  for (let i = 0; i < word.length; i += 1) {
+    const next = [i + 1];
+    for (let j = 0; j < other.length; j += 1) {
+      const replaced = row[j]! + (word[i] === other[j] ? 0 : 1);
+      next.push(Math.min(replaced, row[j + 1]! + 1, next[j]! + 1));
+    }
+    row = next;
+  }
+  return row.at(-1)!;
 }

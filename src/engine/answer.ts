@@ -106,7 +106,7 @@ export function withPath(error: AnswerError, path: Path): AnswerError {
 }
 
 /** Replaces unexpected errors; every error that the service did not send goes through it. */
-export type Mask = (error: unknown) => Error;
+type Mask = (error: unknown) => Error;
 
 /** Writes an answer as JSON. @param further members of the answer, each after a comma */
 export function writeAnswer(answer: Answer, mask: Mask, further = ''): Piece[] {

@@ -6,7 +6,7 @@ import { Slots } from '../queue.ts';
 import type { OutgoingRequest, Sender, UpstreamAnswer } from '../upstream/request.ts';
 import { sharingKey } from '../upstream/share.ts';
 import type { SendToService } from '../upstream/upstream.ts';
-import type { AnswerMemory, HeldMemory } from './answer-memory.ts';
+import type { AnswerMemory, HeldMemory } from '../memory/answer-memory.ts';
 
 /** The values of an operation's variables. */
 export interface CallVariables {
@@ -74,12 +74,12 @@ export interface Requester {
   forNested(): { readonly requester: Requester; release(): void };
 }
 
-export type OnDrained = (records: Buffer) => void;
+type OnDrained = (records: Buffer) => void;
 
 /** @returns a value or an error for each key, in their order */
 type LoadAll<T> = (keys: readonly string[]) => Promise<readonly (T | Error)[]>;
 
-export type Loader<T> = Pick<DataLoader<string, T>, 'load'>;
+type Loader<T> = Pick<DataLoader<string, T>, 'load'>;
 
 /** The most keys that are loaded together: the service counts each as a request of its own. */
 const BATCH = 50;

@@ -1,10 +1,18 @@
-import { constants, existsSync, realpathSync, rmSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  openSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { open, readFile, rename, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../clock.ts';
 import { OperatorMistake } from '../errors.ts';
-import { syncFolder } from '../sync-folder.ts';
 
 /*
  * How an interrupted export loses and repeats no record
@@ -57,7 +65,7 @@ export interface ExportOutput {
 }
 
 /** Knows records that were written before, by their ids. */
-export class WrittenIds {
+class WrittenIds {
   /** Undefined for a list whose ids do not identify its records. */
   #ids: Set<string> | undefined = new Set();
 
@@ -442,4 +450,14 @@ function streamFailure(error: NodeJS.ErrnoException): Error {
     `The output cannot be written (${code}). Free some space if the disk is full, and export again; with --output, an ` +
       'export can be resumed.',
   );
+}
+
+/** Makes the names of the files in a folder durable: a synced file may still lose a new name. */
+function syncFolder(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }

@@ -35,7 +35,7 @@ function networkOf(address: string): string {
  * @param trustProxy whether `X-Forwarded-For` is trusted. Only its last entry is used: the proxy that is connected
  * here wrote that one, and the caller may have written all others
  */
-export function remoteAddress(inbound: Inbound, trustProxy: boolean): string | undefined {
+function remoteAddress(inbound: Inbound, trustProxy: boolean): string | undefined {
   const forwarded = trustProxy ? inbound.header('x-forwarded-for') : undefined;
   const last = (forwarded ?? '').split(',').at(-1)!;
   return readAddress(last) ?? readAddress(inbound.peer ?? '');

@@ -11,7 +11,7 @@ const TURN_MS = 10;
 const MOST_TURNS = 50;
 
 /** Call it before an operation begins. Returns undefined if the operation may begin at once, otherwise its turn. */
-export type TakeTurn = () => Promise<void> | undefined;
+type TakeTurn = () => Promise<void> | undefined;
 
 /** Spreads the beginnings of operations over turns of the event loop, in the order of their arrival. */
 export function createLoopTurns(clock: Pick<Clock, 'elapsed'>): TakeTurn {

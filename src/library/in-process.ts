@@ -9,7 +9,7 @@ import type { Payload } from '../engine/stream.ts';
 import { payloadResult, type MaskAny, type PayloadResult, type Results } from '../http/results.ts';
 
 /** Executes an operation, in parts if it has `@stream`. What fails is a result with errors. */
-export type InProcessExecutor = (request: ExecutionRequest) => Promise<Results>;
+type InProcessExecutor = (request: ExecutionRequest) => Promise<Results>;
 
 /**
  * Makes the executor of the program around the gateway. With the context that resolvers get, an operation is a part of

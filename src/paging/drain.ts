@@ -76,7 +76,7 @@ export async function* drain<R>(
 }
 
 /** What all drains of the gateway share. */
-export interface Drains {
+interface Drains {
   readonly walks: SharedWalks;
   readonly slots: WalkSlots;
 }

@@ -5,9 +5,11 @@ import type { Config } from '../config.ts';
 import type { StoreAddress } from '../config/values.ts';
 import { emergencyIn, type Emergency } from '../tokens/emergency.ts';
 import type { HolderParts } from '../tokens/holder.ts';
+import type { KeeperParts } from '../tokens/keeper.ts';
+import { readLink } from '../tokens/link.ts';
 import { openPostgresStore } from '../tokens/postgres.ts';
 import { createSealer } from '../tokens/seal.ts';
-import { tokenService, type RecruitingTokens } from '../tokens/service.ts';
+import { proxyAgent, tokenService, type RecruitingTokens } from '../tokens/service.ts';
 import { openSqliteStore } from '../tokens/sqlite.ts';
 import type { TokenStore } from '../tokens/store.ts';
 import type { Machine } from './machine.ts';
@@ -42,28 +44,48 @@ export function emergencyFor(settings: StoreSettings): Emergency {
   return emergencyIn(resolve(tokenRescueDir ?? beside), createSealer(tokenStoreKeys));
 }
 
-/** What a process needs to hold the token set of a service. */
-export function tokenParts(
-  config: StoreSettings & Pick<Config, 'agent'>,
-  parts: {
-    readonly store: TokenStore;
-    readonly serviceUrl: string;
-    /** Opens the connections: see `proxyAgent`. */
-    readonly http: Dispatcher;
-    readonly machine: Pick<Machine, 'owner' | 'clock'>;
-    readonly log: Logger;
-  },
+/** Where the token set of a service lies, and who holds it. */
+interface Custody {
+  readonly store: TokenStore;
+  readonly emergency: Emergency;
+  readonly machine: Pick<Machine, 'owner' | 'clock'>;
+  readonly log: Logger;
+}
+
+/**
+ * What a process needs to hold the token set of a service.
+ *
+ * @param parts.http opens the connections: see `proxyAgent`
+ */
+export function holderParts(
+  { agent }: Pick<Config, 'agent'>,
+  parts: Custody & { readonly serviceUrl: string; readonly http: Dispatcher },
 ): HolderParts & { readonly service: RecruitingTokens } {
-  const { store, serviceUrl, http, log } = parts;
+  const { store, emergency, serviceUrl, http, log } = parts;
   const { owner, clock } = parts.machine;
   return {
     store,
-    service: tokenService({ baseUrl: serviceUrl, agent: config.agent, http }),
-    emergency: emergencyFor(config),
+    service: tokenService({ baseUrl: serviceUrl, agent, http }),
+    emergency,
     serviceUrl,
     by: `${owner.host}/${owner.pid}`,
     clock,
     log,
     wording: GATEWAY_WORDING,
+  };
+}
+
+/** The same for a gateway, which keeps the set alive and imports the token link of its settings. */
+export function keeperParts(
+  config: Pick<Config, 'agent' | 'tokenLink'> & { readonly recruitingUrl: string },
+  parts: Custody & { readonly machine: Pick<Machine, 'env'> },
+): KeeperParts {
+  const { agent, tokenLink, recruitingUrl: serviceUrl } = config;
+  const http = proxyAgent(parts.machine.env);
+  return {
+    ...holderParts(config, { ...parts, serviceUrl, http }),
+    meansExpired: (detail) => detail === 'token_expired',
+    link:
+      tokenLink === undefined ? undefined : { read: () => readLink(tokenLink, { agent, http }) },
   };
 }

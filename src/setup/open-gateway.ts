@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { CheckedConfig } from '../config/gateway-config.ts';
 import { createGateway, createManagedExecutor, type Gateway } from '../gateway.ts';
@@ -8,7 +7,7 @@ import { NO_EMERGENCY, type Emergency } from '../tokens/emergency.ts';
 import { createSealer } from '../tokens/seal.ts';
 import { openSqliteStore } from '../tokens/sqlite.ts';
 import { StoreUnavailable, type TokenStore } from '../tokens/store.ts';
-import { emergencyFor, openTokenStore } from './custody.ts';
+import { emergencyFor, keeperParts, openTokenStore } from './custody.ts';
 import type { Machine } from './machine.ts';
 import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
 import { storeProblem } from './wording.ts';
@@ -29,7 +28,7 @@ export interface Setup {
 export type CloseAtEnd = <T extends { close(): Promise<void> }>(part: T) => T;
 
 /** The connection of a gateway to the service, or to a sandbox in its place. */
-export interface ServiceAccess {
+interface ServiceAccess {
   readonly settings: { readonly recruitingUrl: string; readonly tokenLink: string | undefined };
   readonly store: TokenStore;
   readonly emergency: Emergency;
@@ -89,17 +88,11 @@ export async function openExecutor(access: ServiceAccess, setup: Setup) {
 
 function managedParts(
   { settings, store, emergency }: ServiceAccess,
-  { config, machine: { owner, env }, log }: Setup,
+  { config: configured, machine, log }: Setup,
 ) {
-  return {
-    config: { ...config, ...settings },
-    store,
-    emergency,
-    by: `${owner.host}/${owner.pid}`,
-    proxies: env,
-    clock: systemClock,
-    log,
-  };
+  const config = { ...configured, ...settings };
+  const tokens = keeperParts(config, { store, emergency, machine, log });
+  return { config, tokens, proxies: machine.env, clock: machine.clock, log };
 }
 
 const FIRST_PERSON_OF_SANDBOX = '8a57f600-1179-4434-a6be-16e91e375648';

@@ -274,7 +274,7 @@ function secondsIn(header: string | string[] | undefined): number {
 }
 
 /** What arrived. `flaw`: why the answer, or its end, is missing. */
-export interface Reply {
+interface Reply {
   /** 0: no answer began. */
   readonly status: number;
   readonly headers: Record<string, string | string[] | undefined>;

@@ -69,7 +69,7 @@ export interface Claim {
 /** With its claim: a refresh token that may be spent is not a fresh one after the import is withdrawn. */
 type Replaced = Pick<State, 'set' | 'pair' | 'savedAt' | 'expiresAt' | 'refusesEarly' | 'claim'>;
 
-export interface Event {
+interface Event {
   readonly at: number;
   readonly generation: number;
   readonly what: 'imported' | 'saved' | 'put back' | 'moved' | Ending['kind'] | 'withdrawn';
@@ -165,7 +165,7 @@ export function isSpentIfRefused({ imported, refusals }: State): boolean {
   return refusals >= (imported ? 1 : AFTER_REFUSAL_MS.length);
 }
 
-export interface Import {
+interface Import {
   readonly pair: Pair;
   readonly service: string;
   readonly by: string;
@@ -356,7 +356,7 @@ export function expired(generation: number): Rule<State | null> {
 }
 
 /** The result is the state to place in the target, or why it cannot be moved. */
-export type Move =
+type Move =
   | { readonly kind: 'moved'; readonly state: State }
   | { readonly kind: 'empty' | 'lost' | 'under way' | 'uncertain' }
   | { readonly kind: 'elsewhere'; readonly movedTo: string };

@@ -208,7 +208,7 @@ function refusal(status: 401 | 403, detail: unknown): TokenRefusal {
 const UNUSABLE = 'The answer of the recruiting service cannot be used:';
 
 /** @param why completes `UNUSABLE`, and says what to do */
-export function unusable(why: string, cause?: PerhapsTooBig): Failure {
+function unusable(why: string, cause?: PerhapsTooBig): Failure {
   const error = codedError('UPSTREAM_BAD_RESPONSE', `${UNUSABLE} ${why}`, { cause });
   return { kind: 'failure', error };
 }

@@ -22,7 +22,7 @@ export interface ReportedRequest {
 }
 
 /** A label of metrics. `left`: all callers of the request left. */
-export type UpstreamOutcome = 'ok' | 'graphql_error' | 'left' | ErrorCode | 'OTHER';
+type UpstreamOutcome = 'ok' | 'graphql_error' | 'left' | ErrorCode | 'OTHER';
 
 export const noTelemetry: UpstreamTelemetry = {
   sending: () => ({ headers: {}, answered: () => {}, ended: () => {} }),

@@ -20,7 +20,7 @@ export interface Upstream {
 /** @throws coded errors, each caller a separate one; what the tokens throw; the abort reason of the sender's signal */
 export type SendToService = (request: OutgoingRequest, sender: Sender) => Promise<UpstreamAnswer>;
 
-export interface UpstreamParts<Token extends { readonly value: string }> extends Omit<
+interface UpstreamParts<Token extends { readonly value: string }> extends Omit<
   ConnectionsParts,
   'telemetry'
 > {

@@ -1,6 +1,9 @@
 import { readConfig, type Config } from '../../src/config.ts';
 import { createManagedExecutor } from '../../src/gateway.ts';
 import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
+import { keeperParts } from '../../src/setup/custody.ts';
+import { NO_EMERGENCY } from '../../src/tokens/emergency.ts';
+import { machineWith } from '../support/gateway/gateway.ts';
 import { agingParts, refreshedOnce } from '../support/gateway/over-fake.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import {
@@ -28,7 +31,9 @@ export async function startManagedExecutor(
   } as Config & { recruitingUrl: string };
   const { store, clock, age } = agingParts();
   const { log } = recordingLog();
-  const executor = await createManagedExecutor({ config, store, clock, log });
+  const machine = machineWith(clock);
+  const tokens = keeperParts(config, { store, emergency: NO_EMERGENCY, machine, log });
+  const executor = await createManagedExecutor({ config, tokens, clock, log });
   await refreshedOnce(store);
   age(60_000);
   return {

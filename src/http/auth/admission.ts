@@ -156,13 +156,13 @@ const WRONG_TOKEN =
   'as "authorization: Bearer <token>"; if that is refused too, the operator of this gateway finds the reason in the log.';
 const REALM = 'realm="recruiting-subgraph"';
 
-export interface AdmissionSettings {
+interface AdmissionSettings {
   readonly apiKeys: readonly ApiKey[];
   /** Undefined: bearer tokens are not accepted. */
   readonly jwt: TrustedIssuer | undefined;
 }
 
-export interface AdmissionParts {
+interface AdmissionParts {
   /** The proxy for a URL; undefined: none. */
   readonly proxyFor: (url: string) => string | undefined;
   readonly clock: Clock;

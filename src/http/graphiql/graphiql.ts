@@ -83,7 +83,7 @@ function credentialBar({ apiKeys, tokens }: AcceptedCredentials) {
   };
 }
 
-export type GraphiqlOptions = {
+type GraphiqlOptions = {
   readonly enabled: boolean;
   /** Undefined: callers need no credential. */
   readonly credentials?: AcceptedCredentials | undefined;

@@ -4,7 +4,8 @@ import { systemClock, type Clock } from '../../../src/clock.ts';
 import { readConfig, type Config } from '../../../src/config.ts';
 import { createGateway } from '../../../src/gateway.ts';
 import { startService, type Service, type ServiceOptions } from '../../service/service.ts';
-import type { Emergency } from '../../../src/tokens/emergency.ts';
+import { keeperParts } from '../../../src/setup/custody.ts';
+import { NO_EMERGENCY, type Emergency } from '../../../src/tokens/emergency.ts';
 import type { TokenStore } from '../../../src/tokens/store.ts';
 import type { Additions } from '../../../src/additions/additions.ts';
 import { documentedSdl } from '../documented-sdl.ts';
@@ -61,7 +62,7 @@ export async function startGateway(
     trustedDocuments,
     clock = systemClock,
     store = memoryStore(),
-    emergency,
+    emergency = NO_EMERGENCY,
     plugins = [],
   }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
@@ -83,8 +84,7 @@ export async function startGateway(
     overrides,
     additions,
     trustedDocuments,
-    store,
-    emergency,
+    tokens: keeperParts(settings, { store, emergency, machine: machineWith(clock), log }),
     plugins,
     clock,
     log,
@@ -116,6 +116,11 @@ export async function startGateway(
       await store.close();
     },
   };
+}
+
+/** No proxies, and a process that the audit trail of the tokens calls `gateway/1`. */
+export function machineWith(clock: Clock) {
+  return { env: {}, owner: { host: 'gateway', pid: 1 }, clock };
 }
 
 /** A gateway over a sandbox of its own. */

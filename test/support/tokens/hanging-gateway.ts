@@ -8,7 +8,8 @@ import process from 'node:process';
 import { createInterface } from 'node:readline';
 import pino from 'pino';
 import { systemClock, type Clock } from '../../../src/clock.ts';
-import { emergencyFor, openTokenStore } from '../../../src/setup/custody.ts';
+import { emergencyFor, keeperParts, openTokenStore } from '../../../src/setup/custody.ts';
+import { thisMachine } from '../../../src/setup/machine.ts';
 import { readConfig } from '../../../src/config.ts';
 import { createGateway } from '../../../src/gateway.ts';
 import { listen } from '../../../src/http/listen.ts';
@@ -50,13 +51,18 @@ async function main({ at }: HangingOptions) {
   process.on('SIGTERM', () => asked.resolve());
   const alive = setInterval(() => {}, 2 ** 30);
   const log = pino();
-  const config = readConfig(process.env, () => '');
+  const configured = readConfig(process.env, () => '');
+  const config = { ...configured, recruitingUrl: configured.recruitingUrl! };
   const store = openTokenStore(config.tokenStore, config);
   const gateway = await createGateway({
-    config: { ...config, recruitingUrl: config.recruitingUrl! },
+    config,
     snapshot: readFileSync('schema/upstream.graphql', 'utf8'),
-    store: wrapped(store, reach),
-    emergency: emergencyFor(config),
+    tokens: keeperParts(config, {
+      store: wrapped(store, reach),
+      emergency: emergencyFor(config),
+      machine: { ...thisMachine, env: {}, clock },
+      log,
+    }),
     clock,
     log,
   });
