@@ -294,9 +294,11 @@ const LATE_MS = 10 * 60_000;
 const LATE_FOR_CALLERS_MS = 30_000;
 /** An exchange takes a second. One without an outcome after this may be of a process that died, or cannot save its pair. */
 const LONG_EXCHANGE_MS = 60_000;
+/** Callers wait a little longer, and get an error that says the same. */
+const UNANSWERED_FOR_CALLERS_MS = 20_000;
 
 function isUnanswered({ claim, expiresAt }: State, now: number): boolean {
-  const patience = now < expiresAt ? LONG_EXCHANGE_MS : LATE_FOR_CALLERS_MS;
+  const patience = now < expiresAt ? LONG_EXCHANGE_MS : UNANSWERED_FOR_CALLERS_MS;
   return isLive(claim, now) && now - (claim!.until - CLAIM_MS) > patience;
 }
 

@@ -435,10 +435,11 @@ class Acceptance {
   }
 
   renewed(generation: number): void {
-    this.#unaccepted = this.isAccepted(generation) ? 0 : this.#unaccepted + 1;
+    if (this.isAccepted(generation)) this.#unaccepted = 0;
+    else if (this.wasRefused({ generation })) this.#unaccepted += 1;
   }
 
-  /** How many tokens in a row were renewed before the service had accepted them. */
+  /** How many tokens in a row were renewed because the service refused them, before it had accepted one. */
   get unaccepted(): number {
     return this.#unaccepted;
   }
