@@ -6,7 +6,6 @@ import { eventually, saved, startFaultWorld } from '../support/tokens/fault-worl
 
 test.concurrent.each([
   ['an older copy is put in its place', (path: string) => renameSync(`${path}-backup`, path)],
-  ['an older copy is written over it', (path: string) => copyFileSync(`${path}-backup`, path)],
   ['its file is removed', (path: string) => rmSync(path)],
 ])('after %s, the next exchange begins with the newest pair', async (_what, harm) => {
   await using world = await startFaultWorld();

@@ -131,13 +131,11 @@ test.concurrent('requests that wait keep nothing of their bodies but what they n
 
 test.concurrent.each([
   ['with large parameters', (n: number) => refusedRequest(n).repeat(15), 12],
-  ['that are probes', () => 'GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(800), 100],
   [
     'that are probes with many headers',
     () => `GET /health HTTP/1.1\r\nhost: localhost\r\n${HEADERS}\r\n`.repeat(15),
     200,
   ],
-  ['that are refused unread', () => 'GET /health HTTP/1.1\r\nhost: a/b\r\n\r\n'.repeat(800), 100],
 ])(
   'requests behind one of their connection that waits are counted: those %s',
   async (_, behind, count) => {

@@ -4,7 +4,6 @@ import { systemClock } from '../../src/clock.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { createLoopTurns } from '../../src/http/loop-turns.ts';
 import { honest } from '../support/imitations/scripted.ts';
 
 const GREEDY = 'key-of-a-greedy-caller';
@@ -60,16 +59,4 @@ test('operations that arrive together begin in several turns of the event loop, 
   // Three operations take the 10 ms of a turn.
   expect(turns).toBeGreaterThanOrEqual(20);
   for (const { errors } of await answers) expect(errors).toHaveLength(1);
-});
-
-test('after a stop of the whole process for an hour, operations begin again within 100 turns', async () => {
-  let elapsed = 0;
-  const takeTurn = createLoopTurns({ elapsed: () => elapsed });
-  expect(takeTurn()).toBeUndefined();
-  elapsed += 3_600_000;
-  let hasTurn = false;
-  const turn = takeTurn()!.then(() => (hasTurn = true));
-  for (let turns = 0; turns < 100; turns += 1) await nextTurn();
-  expect(hasTurn).toBe(true);
-  await turn;
 });

@@ -71,20 +71,6 @@ describe('without the scope drain', () => {
     },
   );
 
-  test('a field that is refused leaves the others', async () => {
-    const world = await startWorld();
-    const { data, errors } = await world.ask(
-      READER,
-      '{ allPersons { id } personsConnection(first: 2) { nodes { id } totalCount } person(id: "nobody") { id } }',
-    );
-    expect(errors).toMatchObject([{ path: ['allPersons'], extensions: { code: 'FORBIDDEN' } }]);
-    expect(data).toMatchObject({
-      allPersons: null,
-      personsConnection: { nodes: [{}, {}], totalCount: 1_000 },
-      person: null,
-    });
-  });
-
   test('a shared drain continues for callers with the scope, and ends for the one without it', async () => {
     const world = await startWorld();
     const query = '{ allPersons { id } }';
@@ -141,35 +127,6 @@ describe('PAGES_PER_MINUTE', () => {
       expect(world.requests()).toBeLessThanOrEqual(5);
     },
   );
-
-  test('a drain interrupted by the budget can be resumed later, without losing a record', async () => {
-    const world = await startWorld({ config: { pagesPerMinute: 8 } });
-    const ids: string[] = [];
-    let after: unknown = null;
-    for (let turn = 0; turn < 10 && after !== undefined; turn += 1) {
-      const query = `{ personsConnection(first: 300, after: ${JSON.stringify(after)}) { nodes { id } pageInfo { endCursor hasNextPage } } }`;
-      const { data } = await world.ask(DRAINER, query);
-      const { nodes, pageInfo } = (data as unknown as Connected).personsConnection;
-      ids.push(...nodes.map(({ id }) => id));
-      after = pageInfo.hasNextPage ? pageInfo.endCursor : undefined;
-      world.clock.jump(MINUTE);
-    }
-    expect(new Set(ids).size).toBe(1_000);
-
-    const { errors } = await world.ask(DRAINER, '{ allPersons(after: null) { id } }');
-    expect(codesOf({ errors: errors ?? [] })).toEqual(['RATE_LIMITED']);
-    const { drained, resumeAfter } = errors![0]!.extensions;
-    expect(drained).toBeGreaterThan(100);
-    world.clock.jump(MINUTE);
-    const next = await world.ask(
-      DRAINER,
-      `{ allPersons(limit: 100, after: ${JSON.stringify(resumeAfter)}) { id } }`,
-    );
-    const { allPersons } = next.data as unknown as { allPersons: { id: string }[] };
-    expect(allPersons.map(({ id }) => id)).toEqual(
-      ids.slice(Number(drained), Number(drained) + 100),
-    );
-  });
 
   test('pages that several operations of one caller share are charged once', async () => {
     const world = await startWorld({ config: { pagesPerMinute: 25 } });
@@ -245,14 +202,6 @@ function behindResults(boards: number, cards: number): string {
   return `{ boards(first: ${boards}) { ... on Boards { items {
     cards(first: ${cards}) { ... on Cards { items { id } } ... on Denied { message } }
   } } } }`;
-}
-
-interface Connected {
-  personsConnection: {
-    nodes: { id: string }[];
-    edges: { cursor: string }[];
-    pageInfo: { endCursor: string; hasNextPage: boolean };
-  };
 }
 
 async function startWorld({

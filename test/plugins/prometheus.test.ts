@@ -31,23 +31,6 @@ test.each([
   expect(await valueOf('graphql_yoga_http_duration_count', { ...labels, statusCode: 200 })).toBe(2);
 });
 
-test('Prometheus counts errors with their paths, and in their phases', async () => {
-  const before = await valueOf('graphql_envelop_error_result', { phase: 'parse' });
-  await got(counted, {
-    name: '',
-    query: 'query Bad { personsConnection(first: -1) { nodes { id } } }',
-  });
-  await got(counted, { name: '', query: 'query Invalid { nope }' });
-  await got(counted, { name: '', query: '{ nope' });
-  const errors = (labels: Record<string, string>) =>
-    valueOf('graphql_envelop_error_result', labels);
-  expect(await errors({ operationName: 'Bad', phase: 'execute', path: 'personsConnection' })).toBe(
-    1,
-  );
-  expect(await errors({ operationName: 'Invalid', phase: 'validate' })).toBe(1);
-  expect(await errors({ phase: 'parse' })).toBe(before + 1);
-});
-
 /** The sum of all values with these labels. */
 async function valueOf(name: string, labels: Record<string, unknown>): Promise<number> {
   const metrics = await registry.getMetricsAsJSON();

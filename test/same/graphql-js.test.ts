@@ -2,7 +2,7 @@ import { GraphQLError, type ValueNode } from 'graphql';
 import { makeExecutableSchema } from '../support/imitations/honest.ts';
 import { sameAnswers } from './side-by-side.ts';
 
-/* Cases of graphql-js about variables and abstract types. */
+/* Cases of graphql-js about variables. */
 
 const OBJECT = 'query ($in: TestInput) { object(in: $in) }';
 
@@ -89,25 +89,6 @@ sameAnswers('lists', echoing, [
   ],
 ]);
 
-sameAnswers('interfaces and unions', zoo, [
-  [
-    'a condition that is a union',
-    'data',
-    '{ pets { name ... on Either { __typename ... on Cat { meows } } } }',
-  ],
-  [
-    'the same key with another field in each type',
-    'data',
-    '{ pets { ... on Dog { x: barks } ... on Cat { x: meows } } }',
-  ],
-  [
-    'fields of an abstract type that fail',
-    'errors',
-    '{ pets { name ... on Dog { fails } ... on Cat { strict: fails } } }',
-  ],
-  ['a type that is unknown', 'errors', '{ unknown { name } pets { name } }'],
-]);
-
 const echo = (_: unknown, args: object) => JSON.stringify(args);
 
 function echoing() {
@@ -136,38 +117,4 @@ function echoing() {
 function parseValue(value: unknown): string {
   if (value === 'SerializedValue') return 'DeserializedValue';
   throw new GraphQLError('Only one value is right.', { extensions: { code: 'FAULTY' } });
-}
-
-function zoo() {
-  const dog = { __typename: 'Dog', name: 'Odie', barks: true, kingdom: 'animals', legs: 4 };
-  const cat = { __typename: 'Cat', name: 'Garfield', meows: false, kingdom: 'animals', legs: 4 };
-  const mother = () => dog;
-  const schema = makeExecutableSchema(
-    `interface Life { kingdom: String }
-     interface Mammal implements Life { kingdom: String legs: Int mother: Mammal }
-     interface Pet { name: String friends: [Pet] }
-     type Dog implements Pet & Life & Mammal {
-       name: String barks: Boolean kingdom: String legs: Int mother: Mammal friends: [Pet] fails: String
-     }
-     type Cat implements Pet & Life & Mammal {
-       name: String meows: Boolean kingdom: String legs: Int mother: Mammal friends: [Pet] fails: String!
-     }
-     union Either = Dog | Cat
-     type Query { pets: [Pet] either: [Either] lives: [Life] unknown: Pet }`,
-    {
-      Query: {
-        pets: () => [dog, cat, null, dog],
-        either: () => [cat, Promise.resolve(dog)],
-        lives: () => [dog, cat],
-        unknown: () => ({ name: 'nobody knows' }),
-      },
-      Dog: { friends: () => [cat, dog], mother, fails },
-      Cat: { friends: () => [dog], mother, fails },
-    },
-  );
-  return { schema };
-}
-
-function fails(): never {
-  throw new Error('It has run away.');
 }

@@ -31,19 +31,6 @@ test('the result of a mutation is read in the request of the mutation', async ()
 });
 
 test.each([
-  ['at two depths', 'mutation { add(n: 1) self { add(n: 5) b: add(n: 6) } }', [1, 5, 6]],
-  ['through a fragment', 'mutation { ...M } fragment M on Mutation { self { add(n: 5) } }', [5]],
-])('a mutation %s is sent once', async (_, query, expected) => {
-  const { schema, added } = addingSchema();
-  const world = await sideBySide({ schema });
-  const through = await world.through({ query });
-  expect(added).toEqual(expected);
-  added.length = 0;
-  const direct = await world.direct({ query });
-  expect(through).toEqual(direct);
-});
-
-test.each([
   ['in a fragment', 'mutation { self { ...M } } fragment M on Mutation { add(n: 5) }'],
   ['on an interface of the mutation type', 'mutation { self { ... on Adding { add(n: 5) } } }'],
   ['beside an allowed one', 'mutation { self { __typename } add(n: 5) }'],

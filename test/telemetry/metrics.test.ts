@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
@@ -162,13 +164,17 @@ test('without tokens the metrics report them as missing, and have no lifetimes',
   expect(values.has('recruiting_access_token_seconds_left')).toBe(false);
 });
 
-test('the admin address serves nothing but the metrics', async () => {
+test('the admin address serves nothing but the metrics, and not to a foreign host name', async () => {
   await using serving = await serveHere();
   const url = await metricsUrl(serving);
   expect((await fetch(url)).headers.get('content-type')).toContain('text/plain');
   expect((await fetch(new URL('/graphql', url))).status).toBe(404);
   expect((await fetch(url, { method: 'POST' })).status).toBe(405);
   expect((await fetch(new URL('/metrics', serving.url))).status).toBe(404);
+  const foreign = get(url, { agent: false, headers: { host: 'evil.example' } });
+  const [refused] = (await once(foreign, 'response')) as [IncomingMessage];
+  expect(refused.statusCode).toBe(421);
+  refused.resume();
 });
 
 test('a configured ADMIN_PORT that is taken prevents the start, and the error says what to change', async () => {
