@@ -3,7 +3,7 @@ import { printSchema } from 'graphql';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startGatewayOverSandbox, type TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { fullService } from '../support/imitations/honest.ts';
-import { ManualClock, MINUTE } from '../support/random/manual-clock.ts';
+import { ManualClock } from '../support/random/manual-clock.ts';
 import { codesOf } from '../support/gateway/codes.ts';
 
 const READER = 'the reader';
@@ -70,6 +70,17 @@ describe('without the scope drain', () => {
       expect(world.requests()).toBeGreaterThan(40);
     },
   );
+
+  test('a few pages are allowed to every caller with the scope read', async () => {
+    const world = await startWorld({ persons: 300 });
+    for (const query of [
+      '{ allPersons { id } }',
+      '{ personsConnection(first: 500) { nodes { id } } }',
+      pagesUnderAliases(A_FEW),
+    ]) {
+      expect(codesOf(await world.ask(READER, query))).toEqual([]);
+    }
+  });
 
   test('a shared drain continues for callers with the scope, and ends for the one without it', async () => {
     const world = await startWorld();

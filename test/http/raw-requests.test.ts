@@ -22,6 +22,9 @@ test.each([
   ['a Host with a path', 'GET /graphql HTTP/1.1\r\nHost: a/b?c#\r\n\r\n', 400],
   ['two slashes', 'GET //graphql HTTP/1.1\r\nHost: localhost\r\n\r\n', 404],
   ['a star', 'OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n', 404],
+  ['100 headers', `GET /health HTTP/1.1\r\n${headers(99)}Host: localhost\r\n\r\n`, 200],
+  // Node drops the others, which may include a second credential.
+  ['more headers', `GET /health HTTP/1.1\r\n${headers(101)}Host: localhost\r\n\r\n`, 431],
   ['no request', 'hello\r\n\r\n', 400],
 ])('a request with %s gets its status, and the gateway goes on', async (_, text, status) => {
   const socket = openBare(front, text);
@@ -43,4 +46,8 @@ test('a client that leaves in the middle of its body does no harm', async () => 
 async function isAlive(): Promise<boolean> {
   const response = await fetch(`${front.url}/graphql`, post({ query: '{ __typename }' }));
   return response.ok;
+}
+
+function headers(count: number): string {
+  return Array.from({ length: count }, (_, at) => `x-${at}: v\r\n`).join('');
 }
