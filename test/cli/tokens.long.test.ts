@@ -25,20 +25,11 @@ test.each<[string, (operator: Operator) => Promise<{ source: string; stdin?: str
   ['its link', async ({ service }) => ({ source: service.tokenLink })],
   ['a file with the JSON', async (operator) => fileWith(operator, await jsonOf(operator))],
   [
-    'a file with the link',
-    async (operator) => fileWith(operator, `${operator.service.tokenLink}\r\n`),
-  ],
-  [
     'standard input with the JSON, in pieces',
     async (operator) => {
       const json = await jsonOf(operator);
       return { source: '-', stdin: [json.slice(0, 30), json.slice(30)] };
     },
-  ],
-  ['its link in a quoted line', async ({ service }) => ({ source: ` ${service.tokenLink}\n` })],
-  [
-    'standard input with the link',
-    async ({ service }) => ({ source: '-', stdin: [`  ${service.tokenLink}\n`] }),
   ],
 ])('a set is imported from %s and exchanged at once, which ends its link', async (_, sourceOf) => {
   const operator = await startOperator();
@@ -66,28 +57,61 @@ test('an import says that the store is encrypted', async () => {
   expect(readFileSync(storePath).includes('sandbox-')).toBe(false);
 });
 
-test('a set in use is replaced only with --replace', async () => {
-  const { tokens, service, status, done } = await startWithTokens();
-  const { code, stderr } = await tokens(['import', service.makeNewSet()]);
-  expect(code).toBe(1);
-  expect(stderr).toMatch(
-    /holds a set "Sandbox" of .*\(generation 2\) that is in use\. Nothing was changed\. `tokens status` .* To replace it, add --replace\./,
-  );
-  expect(await done('import', service.makeNewSet(), '--replace')).toContain(
-    'generation 4 is in use',
-  );
-  expect(await status()).toMatchObject({ state: 'healthy', generation: 4 });
-});
+const OF_ANOTHER = 'https://other.example.com/a-secret-path';
 
-test('a refresh token that this store has already seen is rejected, with --replace too', async () => {
-  const operator = await startOperator();
-  const json = await jsonOf(operator);
-  await operator.done('import', operator.service.tokenLink);
-  const { code, stderr } = await operator.tokens(['import', '-', '--replace'], { stdin: [json] });
-  expect(code).toBe(1);
-  expect(stderr).toMatch(/has already seen this refresh token.*Nothing was changed\. .*new token/);
+/** What is given instead of a new set, the exit code, and what is said. */
+test.each<[string, (operator: Operator) => Promise<Given> | Given, number, RegExp]>([
+  ['over a set in use', newLink, 1, /\(generation 2\) that is in use\. .* add --replace\./],
+  ['of a token that was here', storedPair, 1, /has already seen this refresh token.*new token/],
+  ['of a link over plain http', () => ({ source: 'http://a.test/a-secret-path' }), 2, /https:\/\//],
+  ['of what is no link', () => ({ source: 'a.test/a-secret-path' }), 2, /is not a link.*ENOENT/],
+  ['of JSON as the argument', () => ({ source: '{"a":"a-secret-path"}' }), 2, /is not a link/],
+  ['of a page', (operator) => fileWith(operator, '<html>a-secret-path'), 1, /^This is a page/],
+  [
+    'of a foreign link',
+    () => ({ source: OF_ANOTHER }),
+    2,
+    /RECRUITING_URL is .*TOKEN_LINK_ORIGIN=/s,
+  ],
+  [
+    'of a foreign link in a pipe',
+    () => ({ source: '-', stdin: OF_ANOTHER }),
+    2,
+    /RECRUITING_URL is/,
+  ],
+])('an import %s is refused, changes nothing, and shows no secret', async (_, give, exit, said) => {
+  const operator = await startWithTokens();
+  const { source, stdin = '', replace = false } = await give(operator);
+  const args = ['import', source, ...(replace ? ['--replace'] : [])];
+  const { code, stdout, stderr } = await operator.tokens(args, { stdin: [stdin] });
+  expect({ code, stdout }).toEqual({ code: exit, stdout: '' });
+  expect(stderr).toMatch(said);
+  expect(stderr).not.toContain('a-secret-path');
   expect(operator.service.exchanges).toHaveLength(1);
   expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 2 });
+});
+
+interface Given {
+  readonly source: string;
+  readonly stdin?: string;
+  readonly replace?: boolean;
+}
+
+function newLink({ service }: Operator): Given {
+  return { source: service.makeNewSet() };
+}
+
+async function storedPair({ stored }: Operator): Promise<Given> {
+  const { accessToken, refreshToken } = (await stored()).pair;
+  const set = { access_token: accessToken, refresh_token: refreshToken };
+  return { source: '-', stdin: JSON.stringify(set), replace: true };
+}
+
+test('with --replace a set in use is replaced', async () => {
+  const { service, status, done } = await startWithTokens();
+  const said = await done('import', service.makeNewSet(), '--replace');
+  expect(said).toContain('generation 4 is in use');
+  expect(await status()).toMatchObject({ state: 'healthy', generation: 4 });
 });
 
 test('a spent set is tried again after 5 s and then withdrawn: what it replaced is in use again', async () => {
@@ -117,37 +141,34 @@ test('a spent first set leaves no set in use', async () => {
   expect((await tokens(['status'])).code).toBe(2);
 });
 
-test.each([400, 403] as const)(
-  'an import is complete where the service refuses early refreshes with %i; the exchange follows after the expiry',
-  async (refuseEarlyRefresh) => {
-    const operator = await startOperator();
-    const clock = { ahead: 0 };
-    const now = () => Date.now() + clock.ahead;
-    const sandbox = await startService({ refuseEarlyRefresh, now });
-    onTestFinished(() => sandbox.close());
-    const env = { RECRUITING_URL: sandbox.url };
-    const run = (...args: string[]) => operator.tokens(args, { env });
-    const imported = await run('import', sandbox.tokenLink);
-    expect(imported).toMatchObject({ code: 0, stderr: '' });
-    expect(imported.stdout).toMatch(
-      /It was not refreshed yet: .*Either it exchanges none before.*or the refresh token is spent\. .*link works/,
-    );
-    expect(sandbox.exchanges).toHaveLength(1);
-    expect((await run('refresh')).stderr).toMatch(
-      /^Nothing was sent\. The access token works, .*refused the refresh token already/,
-    );
-    clock.ahead = 2 * DAY;
-    expect((await run('refresh')).stdout).toContain('generation 2 is in use');
-    // From now on it is known.
-    const early = await run('refresh');
-    expect(early.code).toBe(1);
-    expect(early.stderr).toMatch(
-      /^Nothing was sent\. .*exchanges no refresh token before.*in 23 h 59 min at most/,
-    );
-    expect((await run('status')).stdout).toMatch(/Refreshes +after the expiry/);
-    expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(['too-early', 'answered']);
-  },
-);
+test('an import is complete where the service refuses early refreshes; the exchange follows after the expiry', async () => {
+  const operator = await startOperator();
+  const clock = { ahead: 0 };
+  const now = () => Date.now() + clock.ahead;
+  const sandbox = await startService({ refuseEarlyRefresh: 400, now });
+  onTestFinished(() => sandbox.close());
+  const env = { RECRUITING_URL: sandbox.url };
+  const run = (...args: string[]) => operator.tokens(args, { env });
+  const imported = await run('import', sandbox.tokenLink);
+  expect(imported).toMatchObject({ code: 0, stderr: '' });
+  expect(imported.stdout).toMatch(
+    /It was not refreshed yet: .*Either it exchanges none before.*or the refresh token is spent\. .*link works/,
+  );
+  expect(sandbox.exchanges).toHaveLength(1);
+  expect((await run('refresh')).stderr).toMatch(
+    /^Nothing was sent\. The access token works, .*refused the refresh token already/,
+  );
+  clock.ahead = 2 * DAY;
+  expect((await run('refresh')).stdout).toContain('generation 2 is in use');
+  // From now on it is known.
+  const early = await run('refresh');
+  expect(early.code).toBe(1);
+  expect(early.stderr).toMatch(
+    /^Nothing was sent\. .*exchanges no refresh token before.*in 23 h 59 min at most/,
+  );
+  expect((await run('status')).stdout).toMatch(/Refreshes +after the expiry/);
+  expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(['too-early', 'answered']);
+});
 
 test('an import whose exchange cannot be sent is finished by `tokens refresh`', async () => {
   const operator = await startOperator();
@@ -174,29 +195,6 @@ test('an import whose exchange gets no clear answer is finished by `tokens recov
   expect(await status()).toMatchObject({ state: 'healthy' });
 });
 
-test.each(['its link', 'standard input'] as const)(
-  'a link of another service than RECRUITING_URL is not read, given by %s',
-  async (by) => {
-    const operator = await startOperator();
-    const { service, storePath } = operator;
-    const other = await startService();
-    onTestFinished(() => other.close());
-    const sources = {
-      'its link': other.tokenLink,
-      'standard input': '-',
-    };
-    const { code, stdout, stderr } = await operator.tokens(['import', sources[by]], {
-      stdin: [other.tokenLink],
-    });
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain(`is at ${other.url}, but RECRUITING_URL is ${service.url}`);
-    expect(stderr).toContain(`Nothing was sent, and the link still works.`);
-    expect(stderr).toContain(`set TOKEN_LINK_ORIGIN=${other.url}`);
-    expect(other.stats.requests.tokenLink).toBe(0);
-    if (by === 'its link') expect(existsSync(storePath)).toBe(false);
-  },
-);
-
 test('a link at TOKEN_LINK_ORIGIN is read', async () => {
   const { tokens, service, status } = await startOperator();
   const { tokenLink } = service;
@@ -209,32 +207,6 @@ test('a link at TOKEN_LINK_ORIGIN is read', async () => {
     stderr: '',
   });
   expect(await status()).toMatchObject({ state: 'healthy', generation: 2 });
-});
-
-test.each([
-  [
-    'a link over plain http',
-    'http://recruiting.example.com/a-secret-path',
-    2,
-    /^The link must begin with https:\/\//,
-  ],
-  ['no link', 'recruiting.example.com/a-secret-path', 2, /^What was given is not a link.*ENOENT/],
-  ['a JSON', '{"access_token":"a-secret-path"}', 2, /^What was given is not a link/],
-])('%s as the argument is refused, and not repeated', async (_, source, exit, said) => {
-  const { tokens } = await startOperator();
-  const { code, stderr } = await tokens(['import', source]);
-  expect(code).toBe(exit);
-  expect(stderr).toMatch(said);
-  expect(stderr).not.toContain('a-secret-path');
-});
-
-test('a file that is not a token set is refused with a reason, and not shown', async () => {
-  const { tokens, file } = await startOperator();
-  writeFileSync(file('given'), '<html>a-secret-path');
-  const { code, stderr } = await tokens(['import', file('given')]);
-  expect(code).toBe(1);
-  expect(stderr).toMatch(/^This is a page/);
-  expect(stderr).not.toContain('a-secret-path');
 });
 
 test('without RECRUITING_URL an import says what to set, and creates nothing', async () => {
@@ -279,104 +251,70 @@ test('refresh makes one exchange, needs no RECRUITING_URL, and prints what is in
   expect(service.exchanges).toHaveLength(2);
 });
 
-test.each<[string, (operator: Operator) => Promise<unknown>, RegExp]>([
-  [
-    'is uncertain',
-    ({ alter }) => alter({ claim: claimed() }),
-    /^Nothing was sent\. The refresh of generation 2 .* got no clear answer.*Run `tokens recover`/,
-  ],
-  [
-    'was moved',
-    ({ alter }) => alter({ movedTo: 'sqlite:/elsewhere.db' }),
-    /was moved to another store \(sqlite:\/elsewhere\.db\)/,
-  ],
-  [
-    'waits for a limit of the service',
-    ({ alter }) => alter({ notBefore: Date.now() + 600_000 }),
-    /^Nothing was sent\. The service has .* asked for a pause: .* due in (10 min|9 min 59 s)/,
-  ],
-  [
-    'may be followed by a pair in a file that cannot be read',
-    async ({ emergency, stored }) => {
-      const next = successor(await stored(), pairOf('next'));
-      emergency.put(next, Date.now());
-      writeFileSync(emergency.pathOf(next), 'damaged');
-    },
-    /^The emergency file .*unsaved-.* may hold the newest pair, and cannot be read: .*Nothing was sent/,
-  ],
-])('a refresh token that %s is not sent', async (_, cause, said) => {
-  const operator = await startWithTokens();
-  await cause(operator);
-  const { code, stderr } = await operator.tokens(['refresh']);
-  expect(code).toBe(1);
-  expect(stderr).toMatch(said);
-  expect(operator.service.exchanges).toHaveLength(1);
-});
+type Cause = (operator: Operator) => unknown;
 
-test.each<[string, (operator: Operator) => unknown, RegExp | string]>([
+const isUncertain: Cause = ({ alter }) => alter({ claim: claimed() });
+const isMoved: Cause = ({ alter }) => alter({ movedTo: 'sqlite:/elsewhere.db' });
+const isPaused: Cause = ({ alter }) => alter({ notBefore: Date.now() + 600_000 });
+const isAnswered =
+  (status: number, body = '{}'): Cause =>
+  ({ service }) =>
+    service.tokenAnswers.next({ status, body });
+const cannotBeAsked: Cause = async (operator) => {
+  await isUncertain(operator);
+  await operator.service.down();
+};
+const hasDamagedFile: Cause = async ({ emergency, stored }) => {
+  const next = successor(await stored(), pairOf('next'));
+  emergency.put(next, Date.now());
+  writeFileSync(emergency.pathOf(next), 'damaged');
+};
+
+/** The command, what happened before, how often the refresh token has been sent in the end, and what is said. */
+test.each<[string, string, Cause, sent: 1 | 2, RegExp]>([
+  ['refresh', 'the token is uncertain', isUncertain, 1, /Nothing was sent\. .*`tokens recover`/],
   [
-    'gets no clear answer: the token may be spent',
-    ({ service }) => service.tokenAnswers.next(BROKEN),
-    UNCERTAIN,
+    'refresh',
+    'there is a pause',
+    isPaused,
+    1,
+    /Nothing was sent\. .*a pause: .* due in (10|9) min/,
   ],
   [
-    'is refused by a service that does not talk to this machine',
-    ({ service }) => service.tokenAnswers.next({ status: 403, body: '{}' }),
-    /status 403.*RECRUITING_AGENT and the proxy.*Callers are served until the access token expires, and then get/,
+    'refresh',
+    'a file is damaged',
+    hasDamagedFile,
+    1,
+    /unsaved-.* cannot be read: .*Nothing was se/,
   ],
+  ['refresh', 'another one exchanges', beginExchange, 1, /other\/1 began .*its claim ends at 20/],
+  ['refresh', 'there is no clear answer', isAnswered(500), 2, /Run `tokens recover`/],
   [
-    'is refused by a service that limits the rate',
-    ({ service }) => service.tokenAnswers.next({ status: 429, body: '{}' }),
-    /status 429.*wait.*Callers are served until the access token expires, and then get/,
+    'refresh',
+    'it is refused by a proxy',
+    isAnswered(403),
+    2,
+    /status 403.*RECRUITING_AGENT.*proxy/,
   ],
+  ['refresh', 'it is limited', isAnswered(429), 2, /status 429.*wait.*Callers are served until/],
   [
-    'waits in vain for another process',
-    beginExchange,
-    /other\/1 began a refresh at 20.*says `unsaved`.*its claim ends at 20/,
+    'recover',
+    'the service is down',
+    cannotBeAsked,
+    1,
+    /Nothing was sent\. .* now \(ECONNREFUSED\)/,
   ],
-])('a refresh says what it means for callers, and what to do, if it %s', async (_, cause, said) => {
+  ['recover', 'another one exchanges', beginExchange, 1, /sent\. other\/1 began.*recover` then/],
+  ['recover', 'the set was moved', isMoved, 1, /moved to another store \(sqlite:\/elsewhere\.db\)/],
+])('`tokens %s` says what helps if %s', async (command, _, cause, sent, said) => {
   const operator = await startWithTokens();
   await cause(operator);
-  const { code, stderr } = await operator.tokens(['refresh']);
-  expect(code).toBe(1);
-  expect(stderr).toEqual(
-    typeof said === 'string' ? expect.stringContaining(said) : expect.stringMatching(said),
-  );
+  const { code, stderr } = await operator.tokens([command]);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(said) });
+  expect(operator.service.exchanges).toHaveLength(sent);
 });
 
 // --- recover
-
-test.each<[string, (operator: Operator) => unknown, number, RegExp]>([
-  ['there is nothing to recover', () => {}, 0, /^There is nothing to recover: generation 2 is in/],
-  [
-    'the service gives no clear answer',
-    async ({ alter, service }) => {
-      await alter({ claim: claimed() });
-      await service.down();
-    },
-    1,
-    /^Nothing was sent\. The service cannot be asked now \(ECONNREFUSED\)/m,
-  ],
-  [
-    'another process exchanges the refresh token',
-    beginExchange,
-    1,
-    /^Nothing was sent\. other\/1 began a refresh at 20.*its claim ends at 20.*Run `tokens recover` then/,
-  ],
-  [
-    'the set was moved',
-    ({ alter }) => alter({ movedTo: 'sqlite:/elsewhere.db' }),
-    1,
-    /moved to another store \(sqlite:\/elsewhere\.db\)/,
-  ],
-])('recover sends nothing if %s', async (_, cause, exit, said) => {
-  const operator = await startWithTokens();
-  await cause(operator);
-  const { code, stdout, stderr } = await operator.tokens(['recover']);
-  expect(code).toBe(exit);
-  expect(stdout + stderr).toMatch(said);
-  expect(operator.service.exchanges).toHaveLength(1);
-});
 
 test('a refresh that was never processed is explained and sent once more, which succeeds', async () => {
   const { tokens, done, service, status } = await startWithTokens();
@@ -532,24 +470,21 @@ test('a move that was interrupted is finished by the same command', async () => 
   expect((await tokens(['status'], { env: { TOKEN_STORE: target } })).code).toBe(0);
 });
 
-test.each<[string, (operator: Operator) => Promise<string>, number, RegExp]>([
-  [
-    'something that is no address',
-    async () => 'a-secret/tokens.db',
-    2,
-    /^That is not the address of a store; give sqlite:<file>/,
-  ],
+const toOther = ({ file }: Operator) => `sqlite:${file('other.db')}`;
+
+test.each<[string, (operator: Operator) => Promise<string> | string, number, RegExp]>([
+  ['what is no address', () => 'a-secret/tokens.db', 2, /^That is not the address of a store/],
   [
     'itself, by another path',
-    async ({ file }) => `sqlite:${file('folder/../tokens.db')}`,
+    ({ file }) => `sqlite:${file('folder/../tokens.db')}`,
     2,
     /^That is the store that TOKEN_STORE names/,
   ],
   [
     'a store with a set in use',
-    async ({ file, service, tokens }) => {
-      const env = { TOKEN_STORE: `sqlite:${file('other.db')}` };
-      await tokens(['import', service.makeNewSet()], { env });
+    async (operator) => {
+      const env = { TOKEN_STORE: toOther(operator) };
+      await operator.tokens(['import', operator.service.makeNewSet()], { env });
       return env.TOKEN_STORE;
     },
     1,
@@ -557,30 +492,12 @@ test.each<[string, (operator: Operator) => Promise<string>, number, RegExp]>([
   ],
   [
     'another store while it is uncertain',
-    async ({ alter, file }) => {
-      await alter({ claim: claimed() });
-      return `sqlite:${file('other.db')}`;
+    async (operator) => {
+      await isUncertain(operator);
+      return toOther(operator);
     },
     1,
     /^Nothing was moved\. The refresh .* got no clear answer.*Run `tokens recover`/,
-  ],
-  [
-    'another store during an exchange',
-    async (operator) => {
-      await beginExchange(operator);
-      return `sqlite:${operator.file('other.db')}`;
-    },
-    1,
-    /^Nothing was moved\. other\/1 began a refresh at/,
-  ],
-  [
-    'another store after it was lost',
-    async ({ alter, file }) => {
-      await alter({ lost: true });
-      return `sqlite:${file('other.db')}`;
-    },
-    1,
-    /^Nothing was moved\. The service refuses the refresh token for good/,
   ],
 ])('a set is not moved to %s', async (_, cause, exit, said) => {
   const operator = await startWithTokens();
