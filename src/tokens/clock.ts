@@ -2,7 +2,7 @@
 export interface Clock {
   /** Wall time. It can jump, so it is used only across restarts. */
   now(): number;
-  /** Never jumps back, and includes the time in which the machine was suspended. */
+  /** Time since boot. Never jumps back, and includes suspends, unlike `performance.now()`. */
   elapsed(): number;
   /** Rejects when the signal is aborted. Does not keep the process alive. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;

@@ -65,26 +65,15 @@ export function readTokenFile(bytes: Uint8Array): Pair {
   const text = new TextDecoder().decode(bytes);
   const pair = bytes.length <= LARGEST_FILE ? readPair(parseJson(text)) : undefined;
   if (pair) return pair;
-  if (isUtf16(bytes)) {
-    throw new LinkError(
-      'This file is in UTF-16, as some shells write redirected output. Save it as UTF-8, and run this again.',
-    );
-  }
   if (isPage(text)) {
     throw new LinkError(
       'This is a page, not the JSON of a token set. Save the JSON that the page shows in a browser, not the page itself.',
     );
   }
   throw new LinkError(
-    'This is not a token set (JSON with access_token and refresh_token). Give the whole text that the token link shows in ' +
-      'a browser, or the link itself.',
+    'This is not a token set (JSON in UTF-8, with access_token and refresh_token). Give the whole text that the token link ' +
+      'shows in a browser, or the link itself.',
   );
-}
-
-/** With a byte order mark, or ASCII in every second byte. */
-function isUtf16([first, second]: Uint8Array): boolean {
-  const hasMark = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
-  return hasMark || first === 0 || second === 0;
 }
 
 function isPage(text: string): boolean {

@@ -1,4 +1,3 @@
-import { brotliDecompressSync, constants, gunzipSync, inflateSync } from 'node:zlib';
 import { Agent, EnvHttpProxyAgent, type Dispatcher } from 'undici';
 import { parseJson, readPair, type Lifetimes, type Pair } from './pair.ts';
 import { LONGEST_PAUSE_MS } from './state.ts';
@@ -182,6 +181,7 @@ function formEncoded(value: string): string {
 const FORM = {
   'content-type': 'application/x-www-form-urlencoded',
   accept: 'application/json',
+  'accept-encoding': 'identity',
 };
 
 function queryWith(headers: Record<string, string>) {
@@ -301,7 +301,7 @@ export async function send(
   let reply: Pick<Reply, 'status' | 'headers'> = { status: 0, headers: {} };
   const received = () => ({
     ...reply,
-    text: textOf(Buffer.concat(parts), String(reply.headers['content-encoding'])),
+    text: Buffer.concat(parts).toString('utf8', 0, LARGEST_ANSWER),
   });
   try {
     const { statusCode, headers, body } = await http.request({
@@ -328,23 +328,6 @@ export async function send(
     return { ...received(), flaw: reasonOf(error) };
   } finally {
     clearTimeout(timer);
-  }
-}
-
-/** Some proxies compress although the request asks for plain text. What was cut is decoded as far as it goes. */
-const AS_FAR_AS_IT_GOES = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: 2 ** 20 };
-const DECODERS: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
-  gzip: (bytes) => gunzipSync(bytes, AS_FAR_AS_IT_GOES),
-  deflate: (bytes) => inflateSync(bytes, AS_FAR_AS_IT_GOES),
-  br: (bytes) => brotliDecompressSync(bytes, { maxOutputLength: 2 ** 20 }),
-};
-
-function textOf(bytes: Buffer, encoding: string): string {
-  const decode = DECODERS[encoding.toLowerCase()];
-  try {
-    return (decode ? decode(bytes) : bytes).toString('utf8', 0, LARGEST_ANSWER);
-  } catch {
-    return bytes.toString('utf8', 0, LARGEST_ANSWER);
   }
 }
 

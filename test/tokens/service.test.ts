@@ -3,7 +3,6 @@ import { createServer as createNetServer } from 'node:net';
 import { createServer as createHttpsServer } from 'node:https';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { LinkError, readLink, readTokenFile } from '../../src/tokens/link.ts';
 import {
@@ -103,14 +102,6 @@ describe('an exchange', () => {
     ['a pair with another 2xx', json(201, GRANT), granted()],
     ['blanks around its tokens', json(200, { ...GRANT, access_token: ' access-2\n' }), granted()],
     ['a byte order mark', (response) => response.end(`\uFEFF${JSON.stringify(GRANT)}`), granted()],
-    [
-      'gzip',
-      (response) =>
-        response
-          .writeHead(200, { 'content-encoding': 'gzip' })
-          .end(gzipSync(JSON.stringify(GRANT))),
-      granted(),
-    ],
     [
       'no lifetimes',
       json(200, { ...GRANT, expires_in: undefined }),
@@ -431,8 +422,7 @@ describe('a token link', () => {
 describe('a token file', () => {
   const whole = JSON.stringify(GRANT);
   test.each<[string, Uint8Array, RegExp]>([
-    ['in UTF-16', Buffer.from(`\uFEFF${whole}`, 'utf16le'), /UTF-16.*Save it as UTF-8/],
-    ['in UTF-16 without a mark', Buffer.from(whole, 'utf16le'), /UTF-16/],
+    ['in UTF-16', Buffer.from(`\uFEFF${whole}`, 'utf16le'), /not a token set \(JSON in UTF-8/],
     ['that is a page', Buffer.from('<!doctype html>'), /This is a page.*Save the JSON/],
     ['without tokens', Buffer.from('{}'), /not a token set/],
     ['of 100 KB', Buffer.from(' '.repeat(100_000) + whole), /not a token set/],
