@@ -4,16 +4,10 @@ import { OperatorMistake } from '../errors.ts';
 import { recordFormat, type FormatName } from '../export/format.ts';
 import { gatewayAt, GatewayFailure, gatewayInside, type Gateway } from '../export/gateway.ts';
 import { exportedList, type ExportedList } from '../export/list.ts';
-import {
-  fileToWrite,
-  openExportFile,
-  ReaderLeft,
-  streamOutput,
-  type ExportOutput,
-} from '../export/output.ts';
+import { fileToWrite, openExportFile, ReaderLeft, streamOutput } from '../export/output.ts';
 import { idOf, Patience, readPages } from '../export/pages.ts';
 import { openGateway, openAccess, type CloseAtEnd } from '../setup/open-gateway.ts';
-import { count, exportProgress } from './export-progress.ts';
+import { exportProgress, inWords } from './export-progress.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { CommandError, commandLog, type Terminal } from './terminal.ts';
 
@@ -36,13 +30,11 @@ const STOPPED = 'The export was stopped.';
 
 /** Exports a list to a file or to the standard output. @returns the exit code: see docs/export.md */
 export async function exportList(options: ExportOptions, terminal: Terminal): Promise<number> {
-  const { limit = Infinity, url } = options;
+  const { field, limit = Infinity, url } = options;
   const { stop: signal, stdout, stderr, clock } = terminal;
-  const say = (message: string) => void stderr.write(`${message}\n`);
   if (options.resume && options.output === undefined) {
     throw new OperatorMistake('--resume continues a file. Name it with --output.');
   }
-  const formatName = formatOf(options);
   const path = options.output === undefined ? undefined : fileToWrite(options.output);
   await using parts = new AsyncDisposableStack();
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
@@ -51,8 +43,12 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       ? await localGateway(options, terminal, closeAtEnd)
       : distantGateway(url, options, terminal);
   closeAtEnd(gateway);
-  const list = await listFor(options, gateway, terminal);
-  if (list.perhapsCut.length > 0) say(perhapsCut(list.perhapsCut));
+  const progress = exportProgress(stderr, clock);
+  const patience = new Patience(clock, signal, ({ message }, seconds) => {
+    progress.say(`${message} Trying again in ${seconds} s.`);
+  });
+  const list = await listFor(options, { gateway, patience, signal });
+  const formatName = formatOf(options);
   const format = recordFormat(formatName, list.keys);
   const output =
     path === undefined
@@ -61,78 +57,35 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
           ...options,
           path,
           header: format.header,
-          begun: { source, format: formatName, operation: list.stream(limit) },
-          clock,
-          onBeginAnew: (reason) => say(`${reason} This export begins anew.`),
+          begun: [source, formatName, list.operation(limit)],
+          onBeginAnew: (reason) => progress.say(`${reason} This export begins anew.`),
         });
   if (output === 'whole') {
-    say(`${path} is whole already. Export it again with --force.`);
+    progress.say(`${path} is whole already. Export it again with --force.`);
     return 0;
   }
   closeAtEnd(output);
-  const { records } = output.progress;
-  say(
-    records > 0
-      ? `Continuing the export of ${list.name} from ${source} to ${path}: ${wereWritten(records)} before.`
-      : `Exporting ${list.name} from ${source} to ${path ?? 'the standard output'}.`,
+  const { records: before } = output.progress;
+  progress.say(
+    before > 0
+      ? `Continuing the export of ${field} from ${source} to ${path}: ${wereWritten(before)} before.`
+      : `Exporting ${field} from ${source} to ${path ?? 'the standard output'}.`,
   );
-  return await copied({ gateway, list, output, format, path, limit }, terminal);
-}
-
-/** Finds the list, as soon as the gateway can be reached. */
-async function listFor(
-  options: ExportOptions,
-  gateway: Gateway,
-  { stop, stderr, clock }: Terminal,
-): Promise<ExportedList> {
-  const patience = new Patience(clock, stop, ({ message }, seconds) => {
-    stderr.write(`${message} Trying again in ${seconds} s.\n`);
-  });
-  for (;;) {
-    try {
-      return await exportedList(options, gateway, stop);
-    } catch (error) {
-      if (stop.aborted) throw new CommandError(STOPPED);
-      if (isMistake(error)) throw new OperatorMistake(error.message);
-      if (!(error instanceof GatewayFailure) || !error.reasons.isTemporary) throw error;
-      await patience.wait(error);
-    }
-  }
-}
-
-interface Copy {
-  readonly gateway: Gateway;
-  readonly list: ExportedList;
-  readonly output: ExportOutput;
-  readonly format: ReturnType<typeof recordFormat>;
-  readonly path: string | undefined;
-  readonly limit: number;
-}
-
-/** Copies the list to the output, to its end. @returns the exit code */
-async function copied(
-  { gateway, list, output, format, path, limit }: Copy,
-  { stop: signal, stderr, clock }: Terminal,
-): Promise<number> {
-  const progress = exportProgress(stderr, { clock, from: output.progress });
-  const patience = new Patience(clock, signal, ({ message }, seconds) => {
-    progress.say(`${message} Trying again in ${seconds} s.`);
-  });
   const needed = () => limit - output.progress.records;
   let fault: string | undefined;
   try {
     const { after } = output.progress;
     const pages = readPages({ gateway, list, after, needed, patience, signal });
-    for await (const { records: read, after: cursor, faults, listLength = Infinity } of pages) {
+    for await (const { records: read, after: cursor, faults } of pages) {
       const records = output.written.newOf(read, idOf).slice(0, needed());
       const page = { ids: records.map(idOf), faults: faults.length, after: cursor };
       await output.write(format.write(records), page);
       fault ??= faults[0];
-      progress.show(output.progress, Math.min(listLength, limit));
+      progress.show(output.progress.records, before);
     }
     await output.finish();
   } catch (error) {
-    progress.end(output.progress);
+    progress.end();
     if (error instanceof ReaderLeft) return NOT_WHOLE;
     const why = signal.aborted ? STOPPED : (error as Error).message;
     const message = withNextStep(why, output.progress.records, path);
@@ -140,19 +93,34 @@ async function copied(
   }
   const { records, faults } = output.progress;
   const where = path === undefined ? '' : ` in ${path}`;
-  stderr.write(`${count(records, 'record')}${where}. ${progress.end(output.progress)}\n`);
+  stderr.write(`${inWords(records)}${where}, in ${progress.end()}.\n`);
   if (faults === 0) return 0;
-  const why = fault === undefined ? '' : `: ${fault}`;
-  const what = `${count(faults, 'value')} could not be read, and ${faults === 1 ? 'is' : 'are'} null`;
-  stderr.write(`${what}${why}\n`);
+  const why = fault === undefined ? '' : `, for example: ${fault}`;
+  stderr.write(`Values that could not be read, and are null: ${faults}${why}\n`);
   return WITH_FAULTS;
 }
 
-function perhapsCut(names: readonly string[]): string {
-  return (
-    `The gateway does not show its schema. If ${names.join(' or ')} is a paged list, only its first page is exported: ` +
-    'take its all… field, or say how many elements to take, such as (first: 50).'
-  );
+interface Reading {
+  readonly gateway: Gateway;
+  readonly patience: Patience;
+  readonly signal: AbortSignal;
+}
+
+/** Finds the list, as soon as the gateway can be reached. */
+async function listFor(
+  options: ExportOptions,
+  { gateway, patience, signal }: Reading,
+): Promise<ExportedList> {
+  for (;;) {
+    try {
+      return await exportedList(options, gateway, signal);
+    } catch (error) {
+      if (signal.aborted) throw new CommandError(STOPPED);
+      if (isMistake(error)) throw new OperatorMistake(error.message);
+      if (!(error instanceof GatewayFailure) || !error.reasons.isTemporary) throw error;
+      await patience.wait(error);
+    }
+  }
 }
 
 /** Whether the export fails again until its operator has corrected something. */
@@ -172,24 +140,11 @@ function withNextStep(why: string, records: number, path: string | undefined): s
 }
 
 function wereWritten(records: number): string {
-  return `${count(records, 'record')} ${records === 1 ? 'was' : 'were'} written`;
+  return `${inWords(records)} ${records === 1 ? 'was' : 'were'} written`;
 }
 
-/** The format according to the file name or --format. @throws OperatorMistake if the two differ */
 function formatOf({ format, output = '' }: ExportOptions): FormatName {
-  if (/\.gz$/i.test(output)) {
-    throw new OperatorMistake(
-      'An export does not compress its file. Give --output a name that does not end with .gz, and compress the file with gzip.',
-    );
-  }
-  const [, ending] = /\.(csv|ndjson|jsonl)$/i.exec(output) ?? [];
-  const named = ending === undefined ? undefined : /csv/i.test(ending) ? 'csv' : 'ndjson';
-  if (format !== undefined && named !== undefined && format !== named) {
-    throw new OperatorMistake(
-      `--format ${format} contradicts the name of the file, which ends with .${ending}. Remove --format, or give --output another name.`,
-    );
-  }
-  return format ?? named ?? 'ndjson';
+  return format ?? (/\.csv$/i.test(output) ? 'csv' : 'ndjson');
 }
 
 interface Source {
@@ -199,11 +154,7 @@ interface Source {
 }
 
 function distantGateway(address: string, { sandbox }: ExportOptions, terminal: Terminal): Source {
-  if (sandbox) {
-    throw new OperatorMistake(
-      '--sandbox exports made-up people without a gateway. Remove it, or remove --url.',
-    );
-  }
+  if (sandbox) throw new OperatorMistake(ONE_SOURCE);
   const { exportApiKey: apiKey } = readNamedSettings(terminal.env, terminal.readFile, [
     'EXPORT_API_KEY',
     'EXPORT_API_KEY_FILE',
@@ -219,14 +170,9 @@ function distantGateway(address: string, { sandbox }: ExportOptions, terminal: T
 
 function graphqlUrl(address: string): string {
   const url = URL.canParse(address) ? new URL(address) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol)) {
+  if (!url || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
     throw new OperatorMistake(
-      '--url takes an address that begins with http:// or https://, such as http://localhost:4000.',
-    );
-  }
-  if (url.username !== '' || url.password !== '') {
-    throw new OperatorMistake(
-      '--url takes an address without a user and password. Set EXPORT_API_KEY to a key of the gateway.',
+      '--url takes an address that begins with http:// or https://, without a user and password, such as http://localhost:4000.',
     );
   }
   const path = url.pathname.replace(/\/+$/, '');
@@ -245,9 +191,7 @@ async function localGateway(
   const config = readConfig(env, readFile, { hasCallers: false });
   const hasService = config.recruitingUrl !== undefined;
   if (config.exportApiKey !== undefined) throw new OperatorMistake(KEY_WITHOUT_URL);
-  if (sandbox === hasService) {
-    throw new OperatorMistake(hasService ? TWO_SOURCES : NO_SOURCE);
-  }
+  if (sandbox === hasService) throw new OperatorMistake(ONE_SOURCE);
   const log = await commandLog(config, terminal);
   const added = await loadedFor(config, terminal);
   if (!hasService) stderr.write(SANDBOX_NOTICE);
@@ -263,11 +207,9 @@ async function localGateway(
 const KEY_WITHOUT_URL =
   'EXPORT_API_KEY is the key for a gateway, but --url is not given. Add --url with the address of the gateway, or ' +
   'remove EXPORT_API_KEY.';
-const TWO_SOURCES =
-  '--sandbox exports made-up people, but RECRUITING_URL is set. Remove --sandbox, or RECRUITING_URL.';
-const NO_SOURCE =
-  'There is nothing to export: RECRUITING_URL is not set. Set it, give the address of a gateway with --url, or export ' +
-  'the made-up people of the sandbox with --sandbox.';
+const ONE_SOURCE =
+  'An export has one source: the service of RECRUITING_URL, the gateway of --url, or with --sandbox its made-up people. ' +
+  'Set one of the three.';
 
 const SANDBOX_NOTICE =
   '***  SANDBOX  ***  These people are made up. Set RECRUITING_URL, or give --url, to export real ones.\n';

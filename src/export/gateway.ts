@@ -2,43 +2,28 @@ import { Agent, fetch as fetchOver, ProxyAgent } from 'undici';
 import { parseExactly } from '../engine/json.ts';
 import { means } from '../errors.ts';
 
-/** An answer of a gateway, or a part of one. Integers that JavaScript cannot represent keep their digits. */
-export interface Payload {
+/** The answer of a gateway. Integers that JavaScript cannot represent keep their digits. */
+export interface Answer {
   readonly data?: Readonly<Record<string, unknown>> | null;
-  readonly errors?: readonly PayloadError[];
-  readonly incremental?: readonly Increment[];
-  /** Undefined: the answer has one part. */
-  readonly hasNext?: boolean;
+  readonly errors?: readonly AnswerError[];
 }
 
-interface Increment {
-  /** Null: an error ends the list. */
-  readonly items?: readonly unknown[] | null;
-  readonly errors?: readonly PayloadError[];
-  readonly extensions?: { readonly resumeAfter?: string; readonly listLength?: number };
-}
-
-interface PayloadError {
+interface AnswerError {
   readonly message?: string;
-  readonly path?: readonly (string | number)[];
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
 /** The gateway that a list is exported from: it runs elsewhere, or inside this process. */
 export interface Gateway {
-  /** Returns the parts of an answer as they arrive. @throws GatewayFailure */
-  send(query: string, after: string | undefined, signal: AbortSignal): AsyncGenerator<Payload>;
+  /** @throws GatewayFailure without an answer */
+  send(query: string, variables: object, signal: AbortSignal): Promise<Answer>;
   close(): Promise<void>;
 }
 
-interface Answer {
-  readonly status: number;
-  readonly headers: { get(name: string): string | null };
-  readonly body: AsyncIterable<Uint8Array> | null;
-  text(): Promise<string>;
-}
-
-type Fetch = (url: string, init: RequestInit) => Promise<Answer>;
+type Fetch = (
+  url: string,
+  init: RequestInit,
+) => Promise<{ readonly status: number; text(): Promise<string> }>;
 
 /** The gateway of this process, through its `fetch`. */
 export function gatewayInside({ fetch }: { readonly fetch: Fetch }): Gateway {
@@ -54,7 +39,7 @@ export function gatewayAt(
   const dispatcher = proxy === undefined ? new Agent() : new ProxyAgent(proxy);
   // The types of undici and of Node describe the same interfaces, but are different types.
   const over = (to: string, init: RequestInit) =>
-    fetchOver(to, { ...(init as object), dispatcher }) as Promise<Answer>;
+    fetchOver(to, { ...(init as object), dispatcher });
   const credential: Record<string, string> = apiKey === undefined ? {} : { 'x-api-key': apiKey };
   return gatewayOver(over, url, credential, () => dispatcher.destroy());
 }
@@ -67,71 +52,36 @@ function gatewayOver(
 ): Gateway {
   return {
     close,
-    async *send(query, after, signal) {
-      let isAnswered = false;
+    send: async (query, variables, signal) => {
+      const init: RequestInit = {
+        method: 'POST',
+        headers: { ...credential, 'content-type': 'application/json' },
+        body: JSON.stringify({ query, variables }),
+        redirect: 'error',
+        signal,
+      };
       try {
-        const answer = await fetch(url, {
-          method: 'POST',
-          headers: {
-            ...credential,
-            'content-type': 'application/json',
-            accept: 'multipart/mixed;deferSpec=20220824, application/json',
-          },
-          body: JSON.stringify({ query, variables: { after: after ?? null } }),
-          redirect: 'error',
-          signal,
-        });
-        isAnswered = true;
-        for await (const text of partsOf(answer)) yield payloadOf(text, answer.status, url);
+        const response = await fetch(url, init);
+        return answerIn(await response.text(), response.status, url);
       } catch (error) {
         signal.throwIfAborted();
-        if (error instanceof GatewayFailure) throw error;
-        throw isAnswered ? cutOff(error) : unreachable(url, error);
+        throw error instanceof GatewayFailure ? error : unanswered(url, error);
       }
     },
   };
 }
 
-/**
- * Returns the bodies of the parts of a multipart answer (RFC 2046, 5.1) as they arrive, or the only body. A part ends
- * with the next boundary, which cannot occur in JSON: there, a line break is escaped.
- *
- * @throws Error when the answer ends before its last part
- */
-async function* partsOf(answer: Answer): AsyncGenerator<string> {
-  const type = answer.headers.get('content-type') ?? '';
-  if (!answer.body || !type.startsWith('multipart/mixed')) {
-    yield await answer.text();
-    return;
-  }
-  const boundary = `\r\n--${/boundary="?([^";]+)/i.exec(type)?.[1] ?? '-'}`;
-  const decoder = new TextDecoder();
-  // The first boundary may begin the answer, without a line break before it.
-  let rest = '\r\n';
-  // Reads to the end of the body: the gateway would count a client that stops at the last boundary as having left.
-  for await (const piece of answer.body) {
-    const parts = (rest + decoder.decode(piece, { stream: true })).split(boundary);
-    rest = parts.pop()!;
-    for (const part of parts) {
-      const headerEnd = part.indexOf('\r\n\r\n');
-      if (headerEnd >= 0) yield part.slice(headerEnd + 4);
-    }
-  }
-  if (!rest.startsWith('--')) throw new Error('The last boundary is missing.');
-}
-
 /** @throws GatewayFailure for what no gateway answers */
-function payloadOf(text: string, status: number, url: string): Payload {
-  let payload: unknown;
+function answerIn(text: string, status: number, url: string): Answer {
+  let answer: unknown;
   try {
-    payload = parseExactly(text);
+    answer = parseExactly(text);
   } catch {
     // Not JSON.
   }
-  const isPayload = ['data', 'errors', 'incremental', 'hasNext'].some(
-    (key) => typeof payload === 'object' && payload !== null && key in payload,
-  );
-  if (isPayload) return payload as Payload;
+  if (typeof answer === 'object' && answer && ('data' in answer || 'errors' in answer)) {
+    return answer as Answer;
+  }
   const isTemporary = status === 429 || status >= 500;
   const what = `${new URL(url).host} did not answer as a gateway does (HTTP ${status}).`;
   throw new GatewayFailure(`${what} Check the address in --url.`, {
@@ -148,8 +98,6 @@ interface Reasons {
   readonly isMistake?: boolean;
   /** Seconds. */
   readonly retryAfter?: number | undefined;
-  /** A cursor behind the records that were sent before. */
-  readonly resumeAfter?: string | undefined;
   /** The minutes of the caller's budget that the pages of the operation take, also those that it was refused. */
   readonly minutesOfPages?: number;
   readonly cause?: unknown;
@@ -165,20 +113,14 @@ export class GatewayFailure extends Error {
     this.reasons = reasons;
   }
 
-  static of({ message = NO_REASON, path = [], extensions = {} }: PayloadError): GatewayFailure {
-    const { code, reason, scope, retryAfter, resumeAfter, pages, pagesPerMinute } = extensions;
+  static of({ message = NO_REASON, extensions = {} }: AnswerError): GatewayFailure {
+    const { code, retryAfter, pages, pagesPerMinute } = extensions;
     const isKeyMissing = code === 'UNAUTHENTICATED';
-    const isForbidden = code === 'FORBIDDEN';
-    const lacksDrain = isForbidden && scope === 'drain';
-    const advised = isKeyMissing ? `${message} ${SET_KEY}` : lacksDrain ? NEEDS_DRAIN : message;
-    // The cursor of an error below a record is of another list.
-    const isOfList = !path.slice(1).some((key) => typeof key === 'string');
-    return new GatewayFailure(advised, {
+    return new GatewayFailure(isKeyMissing ? `${message} ${SET_KEY}` : message, {
       code: typeof code === 'string' ? code : undefined,
-      isTemporary: !means(code, 'lasting') && !means(reason, 'lasting'),
-      isMistake: isKeyMissing || isForbidden,
+      isTemporary: !means(code, 'lasting'),
+      isMistake: isKeyMissing || code === 'FORBIDDEN',
       retryAfter: Number(retryAfter) > 0 ? Number(retryAfter) : undefined,
-      resumeAfter: isOfList && typeof resumeAfter === 'string' ? resumeAfter : undefined,
       minutesOfPages: Number(pages) / Number(pagesPerMinute) || 0,
     });
   }
@@ -187,23 +129,14 @@ export class GatewayFailure extends Error {
 export const NO_REASON = 'The gateway gave no reason.';
 
 const SET_KEY =
-  'Set EXPORT_API_KEY to a key of this gateway; its operator makes one with `keys new <name> --scopes read+drain`.';
+  'Set EXPORT_API_KEY to a key of this gateway; its operator makes one with `keys new <name>`.';
 
-const NEEDS_DRAIN =
-  'EXPORT_API_KEY lacks the scope drain. Have the operator of the gateway make a key with `--scopes read+drain`, and ' +
-  'export with it.';
-
-function cutOff(cause: unknown): GatewayFailure {
-  const message = `The answer of the gateway ended in the middle (${reasonOf(cause)}).`;
-  return new GatewayFailure(message, { isTemporary: true, cause });
-}
-
-function unreachable(url: string, cause: unknown): GatewayFailure {
+function unanswered(url: string, cause: unknown): GatewayFailure {
   const reason = reasonOf(cause);
   const advice = /SSL|EPROTO/.test(reason)
     ? 'Check the address in --url: a gateway without TLS has http://.'
     : 'Check that it is running, and the address in --url.';
-  const message = `The gateway at ${new URL(url).host} cannot be reached (${reason}). ${advice}`;
+  const message = `The gateway at ${new URL(url).host} did not answer (${reason}). ${advice}`;
   const isMistake = WRONG_ADDRESS.test(reason);
   return new GatewayFailure(message, { isTemporary: !isMistake, isMistake, cause });
 }

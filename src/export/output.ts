@@ -11,7 +11,6 @@ import {
 import { open, readFile, rename, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import type { Clock } from '../clock.ts';
 import { OperatorMistake } from '../errors.ts';
 
 /*
@@ -22,9 +21,9 @@ import { OperatorMistake } from '../errors.ts';
  *                             the length of the file, the cursor behind the last record, and the ids since the last one
  *     people.csv.part.lock    locked while a process writes
  *
- * Every second, or 2,000 records, the file is flushed to the disk (fsync), then a line is appended to the state and
- * flushed. So the file has everything that the state counts, at every moment and after a power failure too. When the
- * export is resumed, the rest of both is cut off, and the records behind the cursor are requested.
+ * After each window, the file is flushed to the disk (fsync), then a line is appended to the state and flushed. So the
+ * file has everything that the state counts, at every moment and after a power failure too. When the export is resumed,
+ * the rest of both is cut off, and the records behind the cursor are requested.
  *
  *     kill while the file is written  it is longer than the state says: cut off
  *     ... while the state is written  its last line is not whole: as if it were not there
@@ -35,14 +34,13 @@ import { OperatorMistake } from '../errors.ts';
 /** What was written so far, by earlier runs too. */
 interface Progress {
   readonly records: number;
-  readonly pages: number;
   /** Values that could not be read. */
   readonly faults: number;
   /** The cursor behind the last record; undefined before the first page. */
   readonly after?: string | undefined;
 }
 
-const NOTHING: Progress = { records: 0, pages: 0, faults: 0 };
+const NOTHING: Progress = { records: 0, faults: 0 };
 
 interface WrittenPage {
   /** Of the records; null for one without an id. */
@@ -85,25 +83,16 @@ class WrittenIds {
   }
 }
 
-/** Must not change until the export is whole. */
-interface Begun {
-  /** Where the records come from: the address of the gateway or of the service. */
-  readonly source: string;
-  readonly format: string;
-  /** The operation, with its field, fields, filters and limit. */
-  readonly operation: string;
-}
-
 interface ExportFileOptions {
   /** As `fileToWrite` returns it. */
   readonly path: string;
   /** What the file begins with. */
   readonly header: string;
-  readonly begun: Begun;
+  /** What must not change until the export is whole: where the records come from, their format and the operation. */
+  readonly begun: readonly string[];
   readonly resume: boolean;
   /** Whether an existing file may be replaced. With `resume`: what an interrupted export left, unless it can be continued. */
   readonly force: boolean;
-  readonly clock: Clock;
   /** Called if an export that was to be continued begins anew. @param reason a sentence */
   readonly onBeginAnew: (reason: string) => void;
 }
@@ -116,15 +105,11 @@ interface ExportFileOptions {
 export function fileToWrite(path: string): string {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isFile()) return realpathSync(path);
-  if (stats || path === '-' || path.endsWith('/')) {
-    throw new OperatorMistake(
-      `--output takes the path of a file, which ${path} is not. Leave it out for the standard output.`,
-    );
-  }
   const folder = dirname(path);
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return path;
+  const isInFolder = statSync(folder, { throwIfNoEntry: false })?.isDirectory();
+  if (!stats && path !== '-' && !path.endsWith('/') && isInFolder) return path;
   throw new OperatorMistake(
-    `There is no folder ${folder}. Create it, or give --output another path.`,
+    `--output takes the path of a file in a folder that exists, which ${path} is not. Leave it out for the standard output.`,
   );
 }
 
@@ -146,9 +131,9 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
     if (!state) for (const name of [names.part, names.state]) rmSync(name, { force: true });
     const part = parts.use(await openCut(names.part, state?.bytes ?? 0));
     const log = parts.use(await openCut(names.state, state?.length ?? 0));
-    if (!state) await log.appendFile(`${JSON.stringify({ ...MARK, ...options.begun })}\n`);
+    if (!state) await log.appendFile(`${JSON.stringify([VERSION, ...options.begun])}\n`);
     await log.sync();
-    return new ExportFile(options, state, part, log, parts.move());
+    return fileOutput(options, state, { part, log, parts: parts.move() });
   } catch (error) {
     throw failureOf(error, names.part);
   }
@@ -159,108 +144,69 @@ function namesOf(path: string) {
   return { part, state: `${part}.state`, lock: `${part}.lock` };
 }
 
-const COMMIT_MS = 1_000;
-const COMMIT_RECORDS = 2_000;
-
-class ExportFile implements ExportOutput {
-  progress: Progress;
-  readonly written: WrittenIds;
-  readonly #path: string;
-  readonly #part: FileHandle;
-  readonly #state: FileHandle;
+interface OpenFiles {
+  readonly part: FileHandle;
+  readonly log: FileHandle;
   /** The two files, and the lock. */
-  readonly #parts: AsyncDisposableStack;
-  readonly #clock: Clock;
-  /** The length of the file, bytes. */
-  #bytes: number;
-  /** What the file still has to begin with. */
-  #header: string;
-  /** Since the last commit. */
-  #ids: (string | null)[] = [];
-  #committedAt: number;
-  #isFinished = false;
+  readonly parts: AsyncDisposableStack;
+}
 
-  constructor(
-    { path, header, clock }: ExportFileOptions,
-    state: State | undefined,
-    part: FileHandle,
-    log: FileHandle,
-    parts: AsyncDisposableStack,
-  ) {
-    this.progress = state?.progress ?? NOTHING;
-    this.written = state?.written ?? new WrittenIds();
-    this.#path = path;
-    this.#part = part;
-    this.#state = log;
-    this.#parts = parts;
-    this.#clock = clock;
-    this.#bytes = state?.bytes ?? 0;
-    this.#header = this.#bytes > 0 ? '' : header;
-    this.#committedAt = clock.elapsed();
-  }
-
-  async write(lines: string, page: WrittenPage): Promise<void> {
-    await this.#guarded(async () => {
-      await this.#append(lines);
-      this.progress = withPage(this.progress, page);
-      this.#ids.push(...page.ids);
-      const isDue = this.#clock.elapsed() - this.#committedAt >= COMMIT_MS;
-      if (isDue || this.#ids.length >= COMMIT_RECORDS) await this.#commit();
-    });
-  }
-
-  async finish(): Promise<void> {
-    await this.#guarded(async () => {
-      // An empty list has a header, too.
-      await this.#append('');
-      await this.#commit();
-      const { part, state } = namesOf(this.#path);
-      await rename(part, this.#path);
-      syncFolder(dirname(this.#path));
-      rmSync(state);
-      this.#isFinished = true;
-    });
-  }
-
-  async close(): Promise<void> {
-    // What was committed before can be resumed if this fails.
-    if (!this.#isFinished) await this.#commit().catch(() => {});
-    const { part, state } = namesOf(this.#path);
-    // The files of an export that never began must not prevent the next one.
-    const isNothing = !this.#isFinished && this.progress.records === 0;
-    for (const name of isNothing ? [part, state] : []) rmSync(name, { force: true });
-    await this.#parts.disposeAsync();
-  }
-
-  async #append(lines: string): Promise<void> {
-    const text = this.#header + lines;
-    await this.#part.appendFile(text);
-    this.#bytes += Buffer.byteLength(text);
-    this.#header = '';
-  }
-
-  async #commit(): Promise<void> {
-    await this.#part.sync();
-    const commit: Commit = { ...this.progress, bytes: this.#bytes, ids: this.#ids };
-    await this.#state.appendFile(`${JSON.stringify(commit)}\n`);
-    await this.#state.sync();
-    this.#ids = [];
-    this.#committedAt = this.#clock.elapsed();
-  }
-
-  async #guarded(work: () => Promise<void>): Promise<void> {
+function fileOutput(
+  { path, header }: ExportFileOptions,
+  state: State | undefined,
+  { part, log, parts }: OpenFiles,
+): ExportOutput {
+  const names = namesOf(path);
+  let progress = state?.progress ?? NOTHING;
+  let bytes = state?.bytes ?? 0;
+  let isFinished = false;
+  const append = async (lines: string) => {
+    const text = bytes === 0 ? header + lines : lines;
+    await part.appendFile(text);
+    await part.sync();
+    bytes += Buffer.byteLength(text);
+  };
+  const guarded = async (work: () => Promise<void>) => {
     try {
       await work();
     } catch (error) {
-      throw failureOf(error, namesOf(this.#path).part);
+      throw failureOf(error, names.part);
     }
-  }
+  };
+  return {
+    get progress() {
+      return progress;
+    },
+    written: state?.written ?? new WrittenIds(),
+    write: (lines, page) =>
+      guarded(async () => {
+        await append(lines);
+        progress = withPage(progress, page);
+        const commit: Commit = { ...progress, bytes, ids: page.ids };
+        await log.appendFile(`${JSON.stringify(commit)}\n`);
+        await log.sync();
+      }),
+    finish: () =>
+      guarded(async () => {
+        // An empty list has a header, too.
+        if (bytes === 0) await append('');
+        await rename(names.part, path);
+        syncFolder(dirname(path));
+        rmSync(names.state);
+        isFinished = true;
+      }),
+    close: async () => {
+      // The files of an export that never began must not prevent the next one.
+      const isNothing = !isFinished && progress.records === 0;
+      for (const name of isNothing ? [names.part, names.state] : []) rmSync(name, { force: true });
+      await parts.disposeAsync();
+    },
+  };
 }
 
-function withPage({ records, pages, faults }: Progress, page: WrittenPage): Progress {
+function withPage({ records, faults }: Progress, page: WrittenPage): Progress {
   return {
     records: records + page.ids.length,
-    pages: pages + 1,
     faults: faults + page.faults,
     after: page.after,
   };
@@ -301,8 +247,8 @@ async function openCut(path: string, bytes?: number): Promise<FileHandle> {
   return file;
 }
 
-/** What the first line of a state begins with. Changes with its form: that of another version cannot be continued. */
-const MARK = { export: 7 };
+/** Of the form of a state. One of another version cannot be continued. */
+const VERSION = 'export 8';
 
 interface Commit extends Progress {
   /** The length of the file. */
@@ -311,7 +257,7 @@ interface Commit extends Progress {
 }
 
 interface State {
-  readonly begun: Begun;
+  readonly begun: readonly string[];
   readonly progress: Progress;
   readonly written: WrittenIds;
   /** The length of the file. */
@@ -323,12 +269,16 @@ interface State {
 /** @returns undefined if the export has to begin anew @throws OperatorMistake if only --force may do that */
 async function resumable(options: ExportFileOptions): Promise<State | undefined> {
   const { path, begun, force, onBeginAnew } = options;
-  const { state: name } = namesOf(path);
+  const { part, state: name } = namesOf(path);
   const state = stateIn(await readFile(name, 'utf8').catch(() => ''));
-  const reason = state
-    ? whyNot(state, begun, path)
-    : `${name} is damaged, or was left by another version of this program.`;
-  if (reason === undefined) return state;
+  const isSame = state?.begun.join('\n') === begun.join('\n');
+  const isShorter = state && statSync(part).size < state.bytes;
+  if (isSame && !isShorter) return state;
+  const reason = !state
+    ? `${name} is damaged, or was left by another version of this program.`
+    : isShorter
+      ? `${part} is shorter than the export left it.`
+      : `The export to ${path} was begun from another source, with other options, or with another schema.`;
   if (state && !force) {
     throw new OperatorMistake(
       `${reason} Resume it with the same options, or begin anew with --force.`,
@@ -340,12 +290,12 @@ async function resumable(options: ExportFileOptions): Promise<State | undefined>
 
 /** @returns undefined for a text that is not a state */
 function stateIn(text: string): State | undefined {
-  const [first, ...lines] = text.split('\n').slice(0, -1);
-  const begun = first === undefined ? undefined : (parsed(first) as Begun & typeof MARK);
-  if (begun?.export !== MARK.export) return undefined;
+  const [first = '', ...lines] = text.split('\n').slice(0, -1);
+  const [version, ...begun] = (parsed(first) ?? []) as readonly string[];
+  if (version !== VERSION) return undefined;
   const written = new WrittenIds();
   let last: Commit = { ...NOTHING, bytes: 0, ids: [] };
-  let length = Buffer.byteLength(first!) + 1;
+  let length = Buffer.byteLength(first) + 1;
   for (const line of lines) {
     const commit = parsed(line) as Commit | undefined;
     // After a power failure, the last line may have its length without its text.
@@ -365,22 +315,6 @@ function parsed(line: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** @returns the reason why a state cannot be continued; undefined if it can */
-function whyNot({ begun, bytes }: State, now: Begun, path: string): string | undefined {
-  const { part } = namesOf(path);
-  if (statSync(part).size < bytes) return `${part} is shorter than the export left it.`;
-  const key = (['source', 'format', 'operation'] as const).find(
-    (each) => begun[each] !== now[each],
-  );
-  if (key === undefined) return undefined;
-  const was = {
-    source: `from ${begun.source}, and this one is from ${now.source}`,
-    format: `as ${begun.format}, and this one is ${now.format}`,
-    operation: 'with another field, --fields, --args or --limit, or the schema has changed',
-  }[key];
-  return `The export to ${path} was begun ${was}.`;
 }
 
 function alreadyExists(path: string, isBegun: boolean): OperatorMistake {

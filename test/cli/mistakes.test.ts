@@ -136,7 +136,7 @@ test('a gateway that cannot be reached is reported before an export tries again'
   const args = ['export', 'persons', '--url', `http://127.0.0.1:${port}`];
   const exit = await runHere(args, {}, [], { stop: stopping.signal });
   await new Promise((resolve) => broken.close(resolve));
-  const why = `The gateway at 127.0.0.1:${port} cannot be reached \\(\\w+\\)\\. Check that it is running, and the address in --url\\. Trying again in 1 s\\.`;
+  const why = `The gateway at 127.0.0.1:${port} did not answer \\(\\w+\\)\\. Check that it is running, and the address in --url\\. Trying again in 1 s\\.`;
   expect(linesOf(exit)).toEqual([
     1,
     expect.stringMatching(new RegExp(`^${why}$`)),
