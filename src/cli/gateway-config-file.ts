@@ -1,7 +1,6 @@
 import { realpathSync, statSync } from 'node:fs';
 import { createRequire, registerHooks } from 'node:module';
-import { dirname, extname, resolve } from 'node:path';
-import process from 'node:process';
+import { extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import { systemClock, within } from '../clock.ts';
@@ -30,13 +29,6 @@ export async function loadGatewayConfig(
     );
     return undefined;
   }
-  const path = resolve(file);
-  const open = [path, dirname(path)].find(isWritableByAll);
-  if (open !== undefined) {
-    const risk = `every user of this machine can write to ${open}, and so run code beside the tokens. Run chmod o-w ${open}`;
-    if (production) throw new OperatorMistake(`${file} is not loaded: ${risk}`);
-    warn(risk);
-  }
   const { default: exported } = await imported(file);
   return checkGatewayConfig(exported, file);
 }
@@ -50,13 +42,6 @@ export function loadedFor(
 }
 
 const NAMES = ['ts', 'mts', 'js', 'mjs'].map((extension) => `gateway.config.${extension}`);
-
-function isWritableByAll(path: string): boolean {
-  // Windows has no user ids, and reports this mode for every file.
-  const stats = process.geteuid && statSync(path, { throwIfNoEntry: false });
-  // In a folder with the sticky bit, such as /tmp, nobody can replace the files of others.
-  return stats !== undefined && (stats.mode & 0o002) !== 0 && (stats.mode & 0o1000) === 0;
-}
 
 /** @throws OperatorMistake */
 async function imported(file: string): Promise<{ readonly default?: unknown }> {

@@ -137,7 +137,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   'schema explain': {
     about: 'explain what is derived from each list and each type with an id, and why',
-    options: [option('--all', 'list everything from which nothing is derived', false), JSON_REPORT],
+    options: [JSON_REPORT],
     load: async () => (await import('./schema-served.ts')).schemaExplain,
   },
   'schema check': {
@@ -148,10 +148,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   'schema pull': {
     about: 'write the live schema into the snapshot, and print the differences',
-    options: [
-      option('--output <file>', 'write to this file instead'),
-      option('--force', 'overwrite any file, and write a schema that could not be served', false),
-    ],
+    options: [option('--output <file>', 'write to this file instead')],
     paths: ['output'],
     load: async () => (await import('./schema-live.ts')).schemaPull,
   },

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { GraphQLSchema } from 'graphql';
 import { systemClock } from '../clock.ts';
-import type { Config } from '../config.ts';
 import {
   type ChangeKind,
   compareSchemas,
@@ -11,7 +10,7 @@ import {
 } from '../schema/compare-schemas.ts';
 import { introspect, type LiveSchema } from '../schema/introspect.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
-import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
+import { readSnapshotFile } from '../setup/operator-files.ts';
 import type { AccessToken } from '../tokens/keeper.ts';
 import { proxyAgent } from '../tokens/service.ts';
 import type { State } from '../tokens/state.ts';
@@ -19,8 +18,7 @@ import type { TokenStore } from '../tokens/store.ts';
 import type { BearerTokens } from '../upstream/authorize.ts';
 import { noTelemetry } from '../upstream/telemetry.ts';
 import { openUpstream } from '../upstream/upstream.ts';
-import { loadedFor } from './gateway-config-file.ts';
-import { readSchemaConfig, servedOffline } from './schema-served.ts';
+import { readSchemaConfig } from './schema-served.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withReadTokens } from './tokens-store.ts';
 
@@ -80,22 +78,15 @@ function listed(difference: SchemaDifference, { meanings = false } = {}): string
     .join('\n');
 }
 
-interface PullOptions {
-  /** Undefined: the snapshot itself. */
-  readonly output?: string | undefined;
-  /** Whether to overwrite any file, and to write a schema that could not be served. */
-  readonly force: boolean;
-}
-
-/** Writes the live schema into the snapshot, and prints the differences. */
+/** Writes the live schema into the snapshot, or into `output`, and prints the differences. */
 export async function schemaPull(
-  { output, force }: PullOptions,
+  { output }: { readonly output?: string | undefined },
   terminal: Terminal,
 ): Promise<void> {
-  const config = readSchemaConfig(terminal);
-  const path = output ?? config.schemaPath;
-  const before = readExisting(path, force, terminal);
-  const live = await liveSchema(terminal, config.upstreamTimeoutMs);
+  const { schemaPath, upstreamTimeoutMs } = readSchemaConfig(terminal);
+  const path = output ?? schemaPath;
+  const before = readExisting(path, terminal);
+  const live = await liveSchema(terminal, upstreamTimeoutMs);
   const difference = before && (await compareSchemas(before, live.schema));
   if (difference && isEqual(difference)) {
     terminal.stdout.write(
@@ -103,40 +94,25 @@ export async function schemaPull(
     );
     return;
   }
-  if (!force) await makeSureItServes(live.sdl, { ...config, schemaPath: path }, terminal);
   replaceFile(path, live.sdl);
   terminal.stdout.write(
     `The schema of ${live.service} was written to ${path}.\n` +
       (difference ? `\nWhat is different from before:\n\n${listed(difference)}\n` : '') +
-      (path === config.schemaPath
+      (path === schemaPath
         ? 'To serve it, restart the gateway. `npm run codegen` first writes what callers will see.\n'
         : 'To serve it, set RECRUITING_SCHEMA to this file.\n'),
   );
 }
 
 /** Refuses to overwrite a file that is not a schema, because the setting may name it by mistake. */
-function readExisting(path: string, force: boolean, terminal: Terminal): GraphQLSchema | undefined {
+function readExisting(path: string, terminal: Terminal): GraphQLSchema | undefined {
   if (!existsSync(path)) return undefined;
   try {
     return readSnapshot(readSnapshotFile(path, terminal), path).schema;
   } catch (error) {
-    if (force) return undefined;
     throw new CommandError(
-      `${(error as Error).message} Nothing was written over it; \`--force\` does so.`,
+      `${(error as Error).message} Nothing was written over it; remove the file to have it made anew.`,
       2,
-    );
-  }
-}
-
-async function makeSureItServes(sdl: string, config: Config, terminal: Terminal): Promise<void> {
-  const added = await loadedFor(config, terminal);
-  try {
-    servedOffline(sdl, config, readAdaptersFile(config.schemaPath, terminal), added);
-  } catch (error) {
-    throw new CommandError(
-      `Nothing was written: with the schema of the service the gateway would not start. ${(error as Error).message}\n` +
-        'Correct that, and pull again. `--output <file>` in another folder writes the schema there, to be looked at; ' +
-        '`--force` writes it all the same.',
     );
   }
 }

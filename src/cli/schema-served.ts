@@ -26,14 +26,14 @@ export async function schemaPrint(
 
 /** Explains what is derived from each list and each type with an id, and why. */
 export async function schemaExplain(
-  { all, json }: { all: boolean; json: boolean },
+  { json }: { json: boolean },
   terminal: Terminal,
 ): Promise<void> {
   const { snapshot, config, overrides } = schemaSettings(terminal);
   const parts = { ...config, mutations: 'off' } as const;
   // What a company adds is not loaded, because nothing is derived from it. adapters.json may name it all the same.
   const { reports } = serveSnapshot(snapshot, parts, { overrides, hasAdditions: true });
-  terminal.stdout.write(json ? `${JSON.stringify(reports, null, 2)}\n` : explained(reports, all));
+  terminal.stdout.write(json ? `${JSON.stringify(reports, null, 2)}\n` : explained(reports));
 }
 
 function schemaSettings(terminal: Terminal) {
@@ -83,33 +83,15 @@ export function servedOffline(
 /** What was derived from a list or a type with an id, and why. */
 type Report = { readonly why: readonly string[] } & Partial<ListReport & EntityReport>;
 
-/** @param all whether lists that are not paged, and types that cannot be found by their id, are listed; else counted */
-function explained(reports: readonly Report[], all: boolean): string {
+function explained(reports: readonly Report[]): string {
   if (reports.length === 0) return 'The schema has no lists and no types with an id.\n';
-  const counted = all ? [] : reports.filter(isPlain);
-  const lists = counted.filter(({ list }) => list !== undefined).length;
-  const types = counted.length - lists;
-  const end = [
-    ...(lists > 0 ? [`Nothing is derived from lists that are not paged: ${lists}.`] : []),
-    ...(types > 0 ? [`Types that cannot be found by their id: ${types}.`] : []),
-    ...(counted.length > 0 ? [FOR_ALL] : []),
-    ...(reports.some(({ inPages }) => inPages) ? [] : [NO_PAGES]),
-  ];
-  return [...reports.filter((report) => !counted.includes(report)).map(paragraph), end.join('\n')]
-    .filter((text) => text !== '')
-    .map((text) => `${text}\n`)
-    .join('\n');
+  const end = reports.some(({ inPages }) => inPages) ? [] : [NO_PAGES];
+  return [...reports.map(paragraph), ...end].map((text) => `${text}\n`).join('\n');
 }
 
-const FOR_ALL =
-  '`schema explain --all` lists all of them with the reasons; `--json` is for programs.';
 const NO_PAGES =
   'No list is paged, so nothing is derived from any list. A paged list is a field with the arguments first: Int and ' +
   'after: String that returns an object with items, and with a pageInfo that has hasNextPage and endCursor.';
-
-function isPlain({ inPages, foundBy }: Report): boolean {
-  return inPages === false || foundBy === null;
-}
 
 function paragraph(report: Report): string {
   const { list, type, all, connection, types, parent, foundBy, field, why } = report;

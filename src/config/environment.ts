@@ -51,18 +51,14 @@ const OF_KUBERNETES = /_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT|PORT_\d+_.+)$/;
  * would be kept elsewhere, not be encrypted, or be sent to another service.
  *
  * @param names all settings
- * @returns mistakes, which name the nearest setting and contain no value
+ * @returns mistakes, which contain no value
  */
 export function unknownSettings(env: Environment, names: readonly string[]): string[] {
   const known = [...names, ...SECRETS.map((name) => `${name}_FILE`)];
   return Object.keys(withoutEmpty(env))
     .filter((name) => /^(RECRUITING|TOKEN|AUTH)_/i.test(name) && !known.includes(name))
     .filter((name) => !OF_KUBERNETES.test(name))
-    .map((name) => {
-      const away = (other: string) => distance(name.toUpperCase(), other);
-      const [nearest] = known.toSorted((one, other) => away(one) - away(other));
-      return `${name} is not a setting. Rename it if ${nearest} was meant, otherwise remove it.`;
-    });
+    .map((name) => `${name} is not a setting. Correct the name, or remove it.`);
 }
 
 /** Returns the Levenshtein distance, computed row by row. */

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startService } from '../service/service.ts';
@@ -62,16 +62,6 @@ test.each([
   expect(code).toBe(2);
   expect(stderr).toMatch(new RegExp(`^${name} has (mistakes|a mistake):\n`));
   expect(stderr).toContain(message);
-});
-
-test('a file that every user of the machine can change is refused in production, and otherwise warned about', async () => {
-  const path = 'open/config.ts';
-  write(path, 'export default {};');
-  chmodSync(folder.file(path), 0o666);
-  const risk = /every user of this machine can write to .*open\/config.ts, .* Run chmod o-w /;
-  const refused = await printWith(path, { NODE_ENV: 'production' });
-  expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(risk) });
-  expect(await printWith(path)).toMatchObject({ code: 0, stderr: expect.stringMatching(risk) });
 });
 
 test('a plugin that is switched off is left out', async () => {

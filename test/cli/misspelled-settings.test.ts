@@ -20,9 +20,7 @@ test.each([
     const env = { TOKEN_STORE_KEYS: Buffer.alloc(32, 1).toString('base64') };
     const { code, stdout, stderr } = await tokens(typed, { env });
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain(
-      'TOKEN_STORE_KEYS is not a setting. Rename it if TOKEN_STORE_KEY was meant',
-    );
+    expect(stderr).toContain('TOKEN_STORE_KEYS is not a setting. Correct the name');
     expect(stderr).not.toContain(env.TOKEN_STORE_KEYS);
     expect(service.exchanges).toHaveLength(1);
     expect(service.sandbox.stats.requests.tokenLink).toBe(tokenLink);

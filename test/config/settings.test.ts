@@ -134,14 +134,14 @@ test.each([
 
 describe('an unknown variable that begins like a setting', () => {
   test.each([
-    ['RECRUITING_URI', 'RECRUITING_URL'],
-    ['recruiting_url', 'RECRUITING_URL'],
-    ['TOKEN_STROE', 'TOKEN_STORE'],
-    ['TOKEN_STORE_KEYS', 'TOKEN_STORE_KEY'],
-    ['AUTH_API_KEY_FILE', 'AUTH_API_KEYS_FILE'],
-    ['RECRUITING_URL_FILE', 'RECRUITING_URL'],
-  ])('%s prevents the start, and the nearest setting is named', (name, nearest) => {
-    const mistake = `${name} is not a setting. Rename it if ${nearest} was meant, otherwise remove it.`;
+    ['RECRUITING_URI'],
+    ['recruiting_url'],
+    ['TOKEN_STROE'],
+    ['TOKEN_STORE_KEYS'],
+    ['AUTH_API_KEY_FILE'],
+    ['RECRUITING_URL_FILE'],
+  ])('%s prevents the start', (name) => {
+    const mistake = `${name} is not a setting. Correct the name, or remove it.`;
     expect(mistakesOf({ [name]: 'secret' })).toEqual([mistake]);
     expect(mistakesOf({ ...OVER_SERVICE, [name]: 'secret' })).toEqual([mistake]);
   });
