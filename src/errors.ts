@@ -154,6 +154,28 @@ export function codedError(
   return error;
 }
 
+/**
+ * The `http` of a refusal with the same status for all callers. Plugins of Yoga set `spec` for everything that is refused
+ * while it is parsed: callers that accept application/json would get 200.
+ */
+export class HttpForAll {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, headers: Readonly<Record<string, string>> = {}) {
+    this.status = status;
+    this.headers = headers;
+  }
+
+  get spec(): boolean {
+    return false;
+  }
+
+  set spec(_: boolean) {
+    // It stays.
+  }
+}
+
 /** What callers may learn of an error whose message is for the operator. */
 interface ForCallers {
   /** Seconds after which the same request may succeed. */
@@ -207,7 +229,7 @@ export function messageForCallers(error: GraphQLError): string {
 
 /** Creates the error for a request that is not a GraphQL request: its status is 400, whatever the caller accepts. */
 export function badRequest(message: string): GraphQLError {
-  return codedError('BAD_USER_INPUT', message, { extensions: { http: { status: 400 } } });
+  return codedError('BAD_USER_INPUT', message, { extensions: { http: new HttpForAll(400) } });
 }
 
 /**

@@ -145,12 +145,6 @@ function maskUnexpected(log: Logger, maskOperatorError: OperatorMask): MaskFor {
       log.debug({ requestId: exchange.requestId }, 'the caller left');
       return codedError('INTERNAL_SERVER_ERROR', 'The request was cancelled by its caller.');
     }
-    if (isTooDeep(error)) {
-      return codedError(
-        'UPSTREAM_BAD_RESPONSE',
-        'The recruiting service returned a value that is nested too deeply to be written. Leave out the field with this value.',
-      );
-    }
     const cause = error instanceof GraphQLError ? (error.originalError ?? error) : error;
     const id = logged(cause, exchange);
     const masked = codedError(
@@ -176,12 +170,6 @@ function isForCallers(error: unknown): error is GraphQLError {
 function isAbort(error: unknown): boolean {
   const cause = error instanceof GraphQLError ? error.originalError : error;
   return (cause as Error | undefined)?.name === 'AbortError';
-}
-
-/** `JSON.stringify` recurses into each level of a value, until the call stack overflows. */
-function isTooDeep(error: unknown): boolean {
-  const cause = error instanceof GraphQLError ? error.originalError : error;
-  return cause instanceof RangeError && cause.message.includes('call stack');
 }
 
 /** Returns the error for the operator that this error is, or that interrupted its drain. */

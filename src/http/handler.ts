@@ -70,7 +70,6 @@ export function createHandler({
   const parts: ConversationParts = {
     fetchAPI,
     errors,
-    clock,
     endOfTurn: turns(),
     writeTurn: oneATurn(),
   };
@@ -229,7 +228,8 @@ function inOrder(all: Stages): Stage {
   return (exchange, context) => runFrom(0, exchange, context);
 }
 
-interface ConversationParts extends Pick<HandlerParts, 'errors' | 'clock'> {
+interface ConversationParts {
+  readonly errors: ErrorPolicy;
   /** The one of Yoga. */
   readonly fetchAPI: FetchAPI;
   readonly endOfTurn: () => Promise<void>;
@@ -252,10 +252,6 @@ class Conversation implements Sending {
 
   get fetchAPI(): FetchAPI {
     return this.#parts.fetchAPI;
-  }
-
-  get clock(): Clock {
-    return this.#parts.clock;
   }
 
   get writeTurn(): () => Promise<void> {

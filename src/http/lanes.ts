@@ -143,7 +143,6 @@ interface Passage {
 
 /** The stages as the steps of Yoga, and all of them in one. */
 function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
-  const thrown = new ThrownHttp();
   const passages = new WeakMap<Exchange, Passage>();
 
   const passageOf = (exchange: Exchange): Passage => {
@@ -174,7 +173,6 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
     passage.operation = found;
     return validate({ exchange, operation: found });
   };
-  const checkKept = thrown.kept(check);
 
   return {
     /** In two steps, so that the parameters, which may be large, are not kept while the answer is awaited. */
@@ -189,17 +187,17 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
         })
         .then(answers.answer),
 
-    read: thrown.kept(async (exchange: Exchange): Promise<GraphQLParams> => {
+    read: async (exchange: Exchange): Promise<GraphQLParams> => {
       const params = checkedParams(exchange, await stages.read(exchange));
       passageOf(exchange).params = params;
       return params as GraphQLParams;
-    }),
+    },
 
-    parse: thrown.kept((exchange: Exchange, query: string, name: unknown): DocumentNode => {
+    parse: (exchange: Exchange, query: string, name: unknown): DocumentNode => {
       const operation = stages.parse(exchange, query, name);
       passageOf(exchange).operation = operation;
       return operation.document;
-    }),
+    },
 
     /** Returns errors for which the document is refused, and errors by the rules that plugins have added. */
     validate: (
@@ -209,7 +207,7 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
       rules: readonly ValidationRule[] = [],
     ): readonly GraphQLError[] => {
       try {
-        checkKept(exchange, document, operationName);
+        check(exchange, document, operationName);
       } catch (error) {
         const all = errorsIn(error);
         if (all.every((each) => each instanceof GraphQLError)) return all;
@@ -220,13 +218,13 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
       return others.length > 0 ? graphqlValidate(schema, document, others) : [];
     },
 
-    execute: thrown.kept(async (exchange: Exchange, args: ExecutionArgs): Promise<Results> => {
+    execute: async (exchange: Exchange, args: ExecutionArgs): Promise<Results> => {
       const { document, operationName, variableValues, contextValue } = args;
       const asked = check(exchange, document, operationName);
       const results = await answers.execute(ready(asked, variableValues, contextValue as object));
       passageOf(exchange).isExecuted = true;
       return results;
-    }),
+    },
 
     /** Makes the reply of results, also of those that plugins have made. */
     reply: async (exchange: Exchange, results: Results): Promise<Reply> => {
@@ -245,7 +243,6 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
       } catch (error) {
         return errors.refuse(exchange, error);
       }
-      thrown.restore(refusals ?? []);
       return errors.refuse(exchange, refusalOf(refusals, exchange), extensions);
     },
   };
@@ -255,37 +252,6 @@ const SPECIFIED: ReadonlySet<ValidationRule> = new Set(specifiedRules);
 
 function errorsIn(error: unknown): readonly GraphQLError[] {
   return error instanceof AggregateError ? error.errors : [error as GraphQLError];
-}
-
-/** What `extensions.http` of refusals was when they were thrown: Yoga's own plugins write into it. */
-class ThrownHttp {
-  readonly #known = new WeakMap<GraphQLError, unknown>();
-
-  /** Makes a step of Yoga whose errors are known. */
-  kept<A extends unknown[], R>(step: (...args: A) => R): (...args: A) => R {
-    const keep = (error: unknown): never => {
-      for (const each of errorsIn(error)) {
-        if (!(each instanceof GraphQLError)) continue;
-        const { http } = each.extensions;
-        this.#known.set(each, http && { ...(http as object) });
-      }
-      throw error;
-    };
-    return (...args) => {
-      try {
-        const result = step(...args);
-        return result instanceof Promise ? (result.catch(keep) as R) : result;
-      } catch (error) {
-        return keep(error);
-      }
-    };
-  }
-
-  restore(errors: readonly GraphQLError[]): void {
-    for (const error of errors) {
-      if (this.#known.has(error)) Object.assign(error.extensions, { http: this.#known.get(error) });
-    }
-  }
 }
 
 function refusalOf(errors: readonly GraphQLError[] | undefined, { hasLeft }: Exchange): unknown {

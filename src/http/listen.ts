@@ -1,10 +1,6 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import {
-  createServer as createNetServer,
-  type AddressInfo,
-  type Server as NetServer,
-  type Socket,
-} from 'node:net';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { useOriginForm } from './inbound.ts';
 import { OneWriteResponse } from './one-write.ts';
@@ -61,19 +57,12 @@ const MAX_HEADERS = 100;
 /** Each takes 3 kB of the heap, and up to 16 kB more while a request arrives. */
 const MAX_CONNECTIONS = 4_000;
 /**
- * Node accepts one connection in a turn of the event loop, and a probe would wait for all that arrived before it, for a
- * turn each. So many are accepted in a turn, where the system lets listeners share a port (SO_REUSEPORT).
- */
-const ACCEPTORS = 64;
-/**
  * Connections that are not yet accepted. While more arrive at once, the system ignores them, and their clients try again
  * after a second or three: probes, too. The operating system has its own limit, usually the same.
  */
 const BACKLOG = 4_096;
-/** The requests of one connection that may wait for their answers before the next ones are read (RFC 9112, 9.3.2). */
-const MAX_UNANSWERED = 16;
-/** Those that arrive in one read with them. */
-const MOST_UNANSWERED = 64;
+/** The requests of one connection that wait for their answers, each of which takes 4 kB (RFC 9112, 9.3.2). */
+const MAX_UNANSWERED = 64;
 
 /** @throws Error with a message for the operator if the address cannot be used */
 export async function listen(
@@ -102,12 +91,9 @@ export async function listen(
       response.shouldKeepAlive &&= !lastAnswers;
       const unanswered = connections.get(socket)!;
       unanswered.push(response);
-      if (unanswered.length > MAX_UNANSWERED) socket.pause();
-      // One read may have a thousand requests, each of which takes 4 kB until it is answered.
-      if (unanswered.length > MOST_UNANSWERED) return void socket.destroy();
+      if (unanswered.length > MAX_UNANSWERED) return void socket.destroy();
       response.on('close', () => {
         unanswered.splice(unanswered.indexOf(response), 1);
-        if (unanswered.length === MAX_UNANSWERED) socket.resume();
         // Its headers may have promised, before the shutdown began, to keep the connection.
         if (closing) setImmediate(() => server.closeIdleConnections());
       });
@@ -118,17 +104,10 @@ export async function listen(
     },
   );
   server.maxHeadersCount = MAX_HEADERS;
+  server.maxConnections = maxConnections;
+  if (onDropped) server.on('drop', onDropped);
   server.on('connection', (socket: Socket) => {
-    if (connections.size >= maxConnections) {
-      onDropped?.();
-      return void socket.destroy();
-    }
-    const unanswered: ServerResponse[] = [];
-    connections.set(socket, unanswered);
-    // Node resumes it for the body of each request that was read before it was paused.
-    socket.on('resume', () => {
-      if (unanswered.length > MAX_UNANSWERED) socket.pause();
-    });
+    connections.set(socket, []);
     socket.once('close', () => connections.delete(socket));
   });
   // Node calls this for connections on which nothing has moved, but not while a large write is being read. A client that
@@ -137,10 +116,11 @@ export async function listen(
     const isWaiting = connections.get(socket)?.length !== 0;
     if (socket.writableLength > 0 || !isWaiting) socket.destroy();
   });
-  const acceptors = await bind(server, { host, port }).catch((error: unknown) => {
+  server.listen({ host, port, backlog: BACKLOG });
+  await once(server, 'listening').catch((error: unknown) => {
     throw explain(error as NodeJS.ErrnoException, { host, port, variables });
   });
-  const { port: bound } = acceptors[0]!.address() as AddressInfo;
+  const { port: bound } = server.address() as AddressInfo;
   const inProgress = () => [...connections.values()].flat();
   // Otherwise connections stay open for the next request of their clients, and the server does not close.
   const keepNoConnections = () => {
@@ -163,7 +143,7 @@ export async function listen(
         if (length > 0) onCut?.(length);
         server.closeAllConnections();
       }, patienceMs);
-      const ended = Promise.all(acceptors.map(closed));
+      const ended = new Promise((resolve) => server.close(resolve));
       server.closeIdleConnections();
       await ended;
       clearTimeout(deadline);
@@ -182,45 +162,6 @@ function statusOfRefused({
   const isHost =
     host === undefined || (/^[^/?#@\\]+$/.test(host) && URL.canParse(`http://${host}`));
   return isHost ? undefined : 400;
-}
-
-/** Has a server and, where the system allows it, other listeners of its port accept its connections. */
-async function bind(
-  server: Server,
-  { host, port }: { readonly host: string; readonly port: number },
-): Promise<readonly NetServer[]> {
-  // Sharing the port with another process that does the same would be no error, so it is bound without sharing first.
-  const alone = createNetServer();
-  await listening(alone, { host, port });
-  const { port: bound } = alone.address() as AddressInfo;
-  await closed(alone);
-  const options = { noDelay: true, allowHalfOpen: true };
-  const others = Array.from({ length: ACCEPTORS - 1 }, () =>
-    createNetServer(options, (socket) => server.emit('connection', socket)),
-  );
-  const acceptors = [server, ...others];
-  const outcomes = await Promise.allSettled(
-    acceptors.map((each) => listening(each, { host, port: bound, reusePort: true })),
-  );
-  if (outcomes.every(({ status }) => status === 'fulfilled')) return acceptors;
-  await Promise.all(acceptors.filter((each) => each.listening).map(closed));
-  await listening(server, { host, port: bound });
-  return [server];
-}
-
-function listening(
-  server: NetServer,
-  address: { host: string; port: number; reusePort?: boolean },
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ ...address, backlog: BACKLOG }, resolve);
-  });
-}
-
-/** Accepts no connections any more, and waits for the end of those that are open. */
-function closed(acceptor: NetServer): Promise<void> {
-  return new Promise((resolve) => void acceptor.close(() => resolve()));
 }
 
 function explain(

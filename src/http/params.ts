@@ -110,10 +110,11 @@ function arrived(req: IncomingMessage, exchange: Exchange, parts: BodyParts): Pr
       req.off('data', onData).off('end', onEnd);
       exchange.offLeave(onLeave);
     };
-    // Destroying the request would close the connection before the caller has the answer.
+    // The rest of the body is discarded as it arrives. A connection that is closed while the caller sends is reset, and
+    // the answer may be lost.
     const stop = (reason: unknown) => {
       done();
-      req.pause();
+      req.resume();
       reject(reason);
     };
     const onData = (part: Buffer) => {
@@ -214,7 +215,7 @@ function addressTooLong(maxBytes: number): GraphQLError {
 
 function tooLarge(maxBytes: number): GraphQLError {
   const message = `The request is larger than ${maxBytes} bytes. Send each value only once, in variables, or split the request; the operator of this gateway can raise MAX_BODY_BYTES.`;
-  return refused(413, message, { connection: 'close' });
+  return refused(413, message);
 }
 
 function refused(status: number, message: string, headers: Record<string, string> = {}) {

@@ -1,7 +1,5 @@
 import type { Socket } from 'node:net';
-import { finished } from 'node:stream/promises';
 import type { FetchAPI } from 'graphql-yoga';
-import type { Clock } from '../clock.ts';
 import type { Exchange } from './exchange.ts';
 import type { NodeMessages } from './inbound.ts';
 import { isPiece, isStream, type Body, type Piece, type Reply } from './reply.ts';
@@ -11,7 +9,6 @@ export interface Sending {
   readonly exchange: Exchange;
   /** The one of Yoga, whose responses are written without being read as streams. */
   readonly fetchAPI: Pick<FetchAPI, 'Response'>;
-  readonly clock: Clock;
   /** Resolves when the next part of a long body may be written. */
   readonly writeTurn: () => Promise<void>;
   /** Ends an answer that has begun. @returns what a reader through `fetch` gets instead of the error */
@@ -24,7 +21,7 @@ export interface Sending {
  * @throws whatever is wrong with the reply, before anything of it is sent
  */
 export function responseOf(reply: Reply, sending: Sending): Response {
-  const { exchange, fetchAPI, clock } = sending;
+  const { exchange, fetchAPI } = sending;
   const { node } = exchange.inbound;
   const { status, body = '' } = reply;
   const headers = headersOf(reply, exchange);
@@ -39,9 +36,6 @@ export function responseOf(reply: Reply, sending: Sending): Response {
   if (hasNoBody(status)) return written(null);
   const length = lengthOf(body);
   headers['content-length'] = String(length);
-  if (headers['connection'] === 'close' && !node.req.complete) {
-    return written(overSocket(lingering(body, node, clock), node, sending));
-  }
   if (isPiece(body) || length <= TURN) return written(bytesOf(body));
   return written(overSocket(inTurns(body), node, sending));
 }
@@ -107,25 +101,6 @@ function overSocket(
       res.destroy();
     }
   })();
-}
-
-/** The longest time from the refusal of a body to the end of its connection, ms. */
-const LINGER_MS = 1_000;
-
-/**
- * Ends the connection of a caller whose body is not read to its end, after the caller could read the answer. Closing a
- * connection while the caller sends resets it, and the unread answer is lost: so the rest of the body is discarded for a
- * while.
- */
-async function* lingering(
-  body: Body,
-  { req }: NodeMessages,
-  clock: Clock,
-): AsyncGenerator<Body, void, undefined> {
-  yield body;
-  req.resume();
-  const sent = finished(req, { writable: false }).catch(() => undefined);
-  await Promise.race([sent, clock.sleep(LINGER_MS)]);
 }
 
 /** The body of a stream through `fetch`: the exchange continues until it is read, cancelled or broken. */

@@ -36,9 +36,9 @@ export class ByteLimit {
 /** Bytes. */
 const SMALL = 64 * 1024;
 
-/** Refuses a request for which there is no room beside others. Its connection ends, because its rest is not read. */
+/** Refuses a request for which there is no room beside others. */
 export function noRoom(): GraphQLError {
-  const headers = { 'retry-after': String(RETRY_SECONDS), connection: 'close' };
+  const headers = { 'retry-after': String(RETRY_SECONDS) };
   return codedError(
     'RATE_LIMITED',
     'Nothing was executed: this gateway has no room for more requests that wait. ' +

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { altered, json, text, type AnsweredPage } from '../support/imitations/scripted.ts';
+import { altered, json, type AnsweredPage } from '../support/imitations/scripted.ts';
 
 type Path = (string | number)[];
 
@@ -133,24 +133,6 @@ test.each([['x'], [LONG]])('%j for a record by id is UPSTREAM_BAD_RESPONSE', asy
   expect(data).toEqual({ _entities: [null] });
   expect(errors).toMatchObject([broken('_entities', 0)]);
 });
-
-test.each([
-  '{ candidate(id: 1) { extra } __schema { __typename } }',
-  '{ allActiveCandidates { extra } }',
-  '{ _entities(representations: [{ __typename: "Candidate", id: 1 }]) { ... on Candidate { extra } } }',
-])(
-  'a value that is nested too deeply to be written is UPSTREAM_BAD_RESPONSE: %s',
-  async (query) => {
-    await using gateway = await startRich();
-    const deep = '['.repeat(20_000) + ']'.repeat(20_000);
-    const record = `{"id":1,"_rs_Candidate_key0":1,"extra":${deep}}`;
-    const page = `{"items":[${record}],"pageInfo":{"hasNextPage":false,"endCursor":null}}`;
-    const data = `{"candidate":${record},"_rsRecord0":${record},"activeCandidates":${page}}`;
-    gateway.upstream.answer(text(`{"data":${data}}`, 200, { 'content-type': 'application/json' }));
-    const { errors } = await gateway.ask(query);
-    expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }]);
-  },
-);
 
 test('a value of a custom scalar is passed as it is, whatever its form', async () => {
   await using gateway = await startRich();

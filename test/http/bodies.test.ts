@@ -36,19 +36,20 @@ test('a body of the allowed size is accepted, and one byte more is refused, over
 
 test('a body is refused by its content-length before any of it is sent', async () => {
   const socket = openBare(front, `${HEAD}Content-Length: 5000000000\r\n\r\n`);
-  expect(await headOf(socket)).toMatch(/^HTTP\/1.1 413 [^]*\r\nconnection: close\r\n/i);
+  expect(await headOf(socket)).toMatch(/^HTTP\/1.1 413 /);
   socket.destroy();
 });
 
-test('an endless chunked body is refused at the limit, and its connection is closed soon', async () => {
+test('an endless chunked body is refused at the limit, and the rest of it is discarded', async () => {
   const socket = openBare(front, `${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
   const answer = headOf(socket);
-  const closed = once(socket, 'close');
   const chunk = `10000\r\n${' '.repeat(65_536)}\r\n`;
-  const sending = setInterval(() => socket.writable && socket.write(chunk), 5);
-  expect(await answer).toMatch(/^HTTP\/1.1 413 [^]*\r\nconnection: close\r\n/i);
-  await closed;
-  clearInterval(sending);
+  const send = () => new Promise((sent) => socket.write(chunk, sent));
+  for (let sent = 0; sent < MAX; sent += 65_536) await send();
+  expect(await answer).toMatch(/^HTTP\/1.1 413 /);
+  // More than its connection holds.
+  for (let more = 0; more < 200; more += 1) await send();
+  socket.destroy();
 });
 
 test('a client that sends the whole body before it reads can still read the refusal', async () => {
