@@ -60,17 +60,3 @@ export function unknownSettings(env: Environment, names: readonly string[]): str
     .filter((name) => !OF_KUBERNETES.test(name))
     .map((name) => `${name} is not a setting. Correct the name, or remove it.`);
 }
-
-/** Returns the Levenshtein distance, computed row by row. */
-function distance(word: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
-  for (let i = 0; i < word.length; i += 1) {
-    const next = [i + 1];
-    for (let j = 0; j < other.length; j += 1) {
-      const replaced = row[j]! + (word[i] === other[j] ? 0 : 1);
-      next.push(Math.min(replaced, row[j + 1]! + 1, next[j]! + 1));
-    }
-    row = next;
-  }
-  return row.at(-1)!;
-}
