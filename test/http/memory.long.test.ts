@@ -180,6 +180,21 @@ test('requests that do not end take a limited part of the memory, and small ones
   await expect.poll(() => ask(small.padStart(size)), LONG).toMatchObject({ data: {} });
 });
 
+test('a request beyond those that may wait is refused, and a later one is answered', async () => {
+  const { gateway, upstream } = await start({ maxRequests: 2 });
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(async (...exchange) => {
+    await gate.promise;
+    await honest(...exchange);
+  });
+  const waiting = ['A', 'B'].map((name) => gateway.ask(named(name)));
+  await upstream.arrived(2);
+  expect(codesOf(await gateway.ask('{ __typename }'))).toEqual(['RATE_LIMITED']);
+  gate.resolve();
+  for (const { errors } of await Promise.all(waiting)) expect(errors).toBeUndefined();
+  expect(codesOf(await gateway.ask('{ __typename }'))).toEqual([]);
+});
+
 /** Sends an answer, and its end only when the gate opens. */
 function halting(answer: string, gate: Promise<void>, begun: () => void = () => {}): Reply {
   return async (response) => {
