@@ -131,7 +131,7 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
         fields,
         mayKeepToken,
         lifetimes,
-        settings: 'the endpoint, the client, the fields',
+        settings: '`endpoint`, `client`, `fields`',
       }),
       revokesOnReuse: onReuse === 'revokes',
     },

@@ -53,12 +53,12 @@ export const PLAIN_WORDING: Wording = {
   refusal: 'the 401 of the service',
   missing: 'info',
   settings: {
-    store: 'the address of the store',
-    key: 'the keys of the store',
-    service: 'the address of the service',
+    store: '`store`',
+    key: '`keys`',
+    service: '`endpoint`',
   },
   steps: {
-    missing: { step: 'If it is the store that you mean, import a new pair.' },
+    missing: { step: 'If `store` names the one that you mean, import a pair.' },
     moved: { step: 'Use that one.' },
     lost: {
       step: 'Import a new pair. Never restore a backup of the store: its refresh token is spent.',

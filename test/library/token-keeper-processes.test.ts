@@ -68,5 +68,5 @@ test('a store that the user of a process may not open ends its start with the st
   await using worker = startProcess([program], { env, user: BOUND });
   const { code, stderr } = await worker.ended;
   expect(code).toBe(1);
-  expect(stderr).toMatch(/may not be accessed by this user\..*Check the address of the store/);
+  expect(stderr).toMatch(/may not be accessed by this user\..*Check `store`/);
 });

@@ -66,9 +66,9 @@ test.each<[keyof TokenKeeperOptions, object, RegExp]>([
 });
 
 test.each<[store: string, message: RegExp]>([
-  ['/proc', /it is a folder\..*Check the address of the store/],
-  ['/proc/tokens.db', /ENOENT.*Check the address of the store/],
-  ['/dev/null/tokens.db', /ENOTDIR|EEXIST.*Check the address of the store/],
+  ['/proc', /it is a folder\..*Check `store`/],
+  ['/proc/tokens.db', /ENOENT.*Check `store`/],
+  ['/dev/null/tokens.db', /(ENOTDIR|EEXIST).*Check `store`/],
 ])(
   'a store that cannot be opened is an error with a code and a step: %s',
   async (path, message) => {

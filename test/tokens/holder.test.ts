@@ -145,12 +145,8 @@ test('a store that becomes the store of another service is not changed, and its 
   const { holder, sent } = holderOf(store);
   await holder.look();
   store.replaceBy(foreign);
-  await expect(holder.look()).rejects.toThrow(
-    /belongs to https:\/\/other.*Correct the address of the service/,
-  );
-  await expect(holder.exchange()).rejects.toThrow(
-    /belongs to https:\/\/other.*Correct the address of the service/,
-  );
+  await expect(holder.look()).rejects.toThrow(/belongs to https:\/\/other.*Correct `endpoint`/);
+  await expect(holder.exchange()).rejects.toThrow(/belongs to https:\/\/other.*Correct `endpoint`/);
   expect(sent).toEqual([]);
   expect((await foreign.read()).state).toEqual(before.state);
   expect(holder.state).toMatchObject({ service: SERVICE, pair: pairOf('own') });

@@ -391,9 +391,7 @@ test('a store that is damaged under a running process is an error that names the
   await world.time.pass(5 * MINUTE);
   const errors = world.logged.filter(({ level }) => level === 50);
   expect(errors).toHaveLength(1);
-  expect(JSON.stringify(errors)).toMatch(
-    /cannot be used.*Check that the address of the store names/,
-  );
+  expect(JSON.stringify(errors)).toMatch(/cannot be used.*Check that `store` names/);
 });
 
 const lostSet: State = { ...exchanged(), lost: true };
