@@ -22,80 +22,99 @@ interface ParallelWalkOptions<R> extends PagesAheadOptions {
  * A list that does not change during the walk is returned exactly, whatever happened to it since the index was made. If
  * the list changes during the walk, no more records are lost than by reading it page by page.
  */
-export async function* walkInParallel<R>(
+export function walkInParallel<R>(
   fetchPage: FetchPage<R>,
   options: ParallelWalkOptions<R>,
 ): WalkedPages<R> {
-  const { index, limit, seen, onPage } = options;
-  const leaving = new AbortController();
-  const ahead = new PagesAhead(fetchPage, options, leaving.signal);
-  const returned = new ReturnedPages(ahead, seen);
-  let left = options.records;
+  return new ParallelWalk(fetchPage, options).pages();
+}
 
-  const size = () => Math.max(1, limit() - OVERLAP);
-  const take = (page: ReadPage<R>): WalkedPage<R> => {
-    onPage?.(page);
-    returned.add(page);
-    const walked = seen.take(page);
-    left -= walked.offsets.length;
-    return walked;
-  };
-  const isEnd = (page: ReadPage<R>) => left <= 0 || !page.hasNextPage;
+class ParallelWalk<R> {
+  readonly #options: ParallelWalkOptions<R>;
+  readonly #leaving = new AbortController();
+  readonly #ahead: PagesAhead<R>;
+  readonly #returned: ReturnedPages<R>;
+  /** The number of records still needed. */
+  #left: number;
 
-  try {
-    let number = yield* begin();
-    while (number !== undefined) {
-      ahead.lookAhead(number, left);
-      let page: ReadPage<R> = (await ahead.read(number))!;
-      yield take(page);
-      if (isEnd(page)) return;
-      // Once ids repeat, records that two pages share would be returned twice.
-      const link: Link<R> = seen.idsAreUnique ? await ahead.link(number) : { between: [] };
-      for (page of link.between) {
-        yield take(page);
-        if (isEnd(page)) return;
+  constructor(fetchPage: FetchPage<R>, options: ParallelWalkOptions<R>) {
+    this.#options = options;
+    this.#ahead = new PagesAhead(fetchPage, options, this.#leaving.signal);
+    this.#returned = new ReturnedPages(this.#ahead, options.seen);
+    this.#left = options.records;
+  }
+
+  async *pages(): WalkedPages<R> {
+    const { seen } = this.#options;
+    try {
+      let number = yield* this.#begin();
+      while (number !== undefined) {
+        this.#ahead.lookAhead(number, this.#left);
+        let page: ReadPage<R> = (await this.#ahead.read(number))!;
+        yield this.#take(page);
+        if (this.#isEnd(page)) return;
+        // Once ids repeat, records that two pages share would be returned twice.
+        const link: Link<R> = seen.idsAreUnique ? await this.#ahead.link(number) : { between: [] };
+        for (page of link.between) {
+          yield this.#take(page);
+          if (this.#isEnd(page)) return;
+        }
+        number = link.to ?? (yield* this.#readOnBehind(page, number + 1));
       }
-      number = link.to ?? (yield* readOnBehind(page, number + 1));
+    } finally {
+      this.#leaving.abort(WALK_LEFT);
     }
-  } finally {
-    leaving.abort(WALK_LEFT);
+  }
+
+  #take(page: ReadPage<R>): WalkedPage<R> {
+    const { seen, onPage } = this.#options;
+    onPage?.(page);
+    this.#returned.add(page);
+    const walked = seen.take(page);
+    this.#left -= walked.offsets.length;
+    return walked;
+  }
+
+  #isEnd(page: ReadPage<R>): boolean {
+    return this.#left <= 0 || !page.hasNextPage;
   }
 
   /** Returns the number of the first page of the index that the walk has met, and that was read. */
-  async function* begin(): PagesUntil<R> {
-    const { after, start } = options;
+  async *#begin(): PagesUntil<R> {
+    const { index, after, start } = this.#options;
+    const ahead = this.#ahead;
     const number = index.pages.findIndex((page) => page.after === after);
     const next = number < 0 ? -1 : number + 1;
     if (start) {
-      yield take(start);
-      returned.restart(start);
-      if (isEnd(start)) return undefined;
-      if (number >= 0) ahead.lookAhead(next, left);
+      yield this.#take(start);
+      this.#returned.restart(start);
+      if (this.#isEnd(start)) return undefined;
+      if (number >= 0) ahead.lookAhead(next, this.#left);
       const met = await ahead.joining(start, next);
       if (met !== undefined) return met;
       if (start.endCursor === null) throw stalled();
-      return yield* readOn(start.endCursor, next);
+      return yield* this.#readOn(start.endCursor, next);
     }
-    if (number < 0) return yield* readOn(after, next);
+    if (number < 0) return yield* this.#readOn(after, next);
     const first = ahead.mustRead(number);
-    ahead.lookAhead(number, left);
+    ahead.lookAhead(number, this.#left);
     await first;
     return number;
   }
 
-  /** Reads on behind a page that was read long ago perhaps, so it is read again. See `readOn`. */
-  async function* readOnBehind(page: ReadPage<R>, next: number): PagesUntil<R> {
-    const again = page.identities.areUnique ? await returned.readEndAgain() : undefined;
+  /** Reads on behind a page that was read long ago perhaps, so it is read again. See `#readOn`. */
+  async *#readOnBehind(page: ReadPage<R>, next: number): PagesUntil<R> {
+    const again = page.identities.areUnique ? await this.#returned.readEndAgain() : undefined;
     // Records without an id would be returned twice.
     const isUsable = again?.identities.areUnique;
     if (isUsable) {
-      const walked = take(again);
+      const walked = this.#take(again);
       if (walked.offsets.length > 0) yield walked;
     }
     const last = isUsable ? again : page;
-    if (isEnd(last)) return undefined;
+    if (this.#isEnd(last)) return undefined;
     if (last.endCursor === null) throw stalled();
-    return yield* readOn(last.endCursor, next);
+    return yield* this.#readOn(last.endCursor, next);
   }
 
   /**
@@ -104,14 +123,16 @@ export async function* walkInParallel<R>(
    * @param next the page of the index that may join first; -1: unknown
    * @returns the number of the page that joined
    */
-  async function* readOn(after: string | null, next: number): PagesUntil<R> {
-    const onward = { after, records: left, size, seen, onPage };
-    for await (const walked of walk((...page) => ahead.fetchPage(...page), onward)) {
-      returned.restart(walked.page);
-      left -= walked.offsets.length;
+  async *#readOn(after: string | null, next: number): PagesUntil<R> {
+    const { limit, seen, onPage } = this.#options;
+    const size = () => Math.max(1, limit() - OVERLAP);
+    const onward = { after, records: this.#left, size, seen, onPage };
+    for await (const walked of walk((...page) => this.#ahead.fetchPage(...page), onward)) {
+      this.#returned.restart(walked.page);
+      this.#left -= walked.offsets.length;
       yield walked;
-      if (isEnd(walked.page) || !seen.idsAreUnique) continue;
-      const met = await ahead.joining(walked.page, next);
+      if (this.#isEnd(walked.page) || !seen.idsAreUnique) continue;
+      const met = await this.#ahead.joining(walked.page, next);
       if (met !== undefined) return met;
     }
     return undefined;

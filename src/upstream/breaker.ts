@@ -12,110 +12,115 @@ const LONGEST_PAUSE_MS = 30_000;
 /** After this time the next probe is sent, since this one may hang where others would not. */
 const PROBE_MS = 5_000;
 
+type BreakerTelemetry = Pick<UpstreamTelemetry, 'breakerOpened' | 'breakerClosed'>;
+
 /**
  * A circuit breaker: while the service is down, requests fail at once instead of waiting in vain. It opens when several
  * requests in a row got no answer. After a pause it lets one request through, the probe; each failed probe doubles the
  * pause, and any answer closes the breaker. While it is open, queries and mutations are refused alike; the probe is a
  * query unless there are only mutations. A trial may be sent at any time, and only its answer counts.
  */
-export function createBreaker(
-  clock: Clock,
-  telemetry: Pick<UpstreamTelemetry, 'breakerOpened' | 'breakerClosed'>,
-) {
-  let isOpen = false;
-  let answers = 0;
-  let failures = 0;
-  let failingSince = Infinity;
-  let openedAt = 0;
-  let pauseMs = FIRST_PAUSE_MS;
+export class Breaker {
+  readonly #clock: Clock;
+  readonly #telemetry: BreakerTelemetry;
+  #isOpen = false;
+  #answers = 0;
+  #failures = 0;
+  #failingSince = Infinity;
+  #openedAt = 0;
+  #pauseMs = FIRST_PAUSE_MS;
   /** When the next query is let through. */
-  let pausedUntil = 0;
+  #pausedUntil = 0;
   /** The attempt in flight that shows whether the service answers again. */
-  let probe: object | undefined;
+  #probe: object | undefined;
   /** When the attempt that a failure ended began, and the number of answers then. */
-  const begun = new WeakMap<Failure, { readonly at: number; readonly answers: number }>();
+  readonly #begun = new WeakMap<Failure, { readonly at: number; readonly answers: number }>();
+
+  constructor(clock: Clock, telemetry: BreakerTelemetry) {
+    this.#clock = clock;
+    this.#telemetry = telemetry;
+  }
 
   /** Around all attempts of a request: refuses it before it waits for its turn, and counts its failure once. */
-  const requests: Wrapper = (next) => async (request, sender) => {
-    const refusal = refusalOf(request);
+  readonly requests: Wrapper = (next) => async (request, sender) => {
+    const refusal = this.#refusalOf(request);
     if (refusal) return refusal;
     const outcome = await next(request, sender);
-    if (outcome.kind === 'failure' && request.trialMs === undefined) failed(outcome);
+    if (outcome.kind === 'failure' && request.trialMs === undefined) this.#failed(outcome);
     return outcome;
   };
 
   /** Around each attempt: the breaker may have opened while the request waited for its turn. */
-  const attempts: Wrapper = (next) => async (request, sender) => {
-    const refusal = refusalOf(request);
+  readonly attempts: Wrapper = (next) => async (request, sender) => {
+    const refusal = this.#refusalOf(request);
     if (refusal) return refusal;
-    const begin = { at: clock.elapsed(), answers };
-    const isProbe = isOpen && request.trialMs === undefined;
-    const own = isProbe ? beginProbe() : undefined;
+    const begin = { at: this.#clock.elapsed(), answers: this.#answers };
+    const isProbe = this.#isOpen && request.trialMs === undefined;
+    const own = isProbe ? this.#beginProbe() : undefined;
     let outcome: Outcome | undefined;
     try {
       outcome = await next(request, sender);
-      if (outcome.kind === 'failure') begun.set(outcome, begin);
+      if (outcome.kind === 'failure') this.#begun.set(outcome, begin);
       return outcome;
     } finally {
-      ended(outcome, own);
+      this.#ended(outcome, own);
     }
   };
 
-  return { requests, attempts };
-
-  function refusalOf({ kind, trialMs }: OutgoingRequest): Failure | undefined {
-    if (!isOpen || trialMs !== undefined) return undefined;
-    const waitMs = pausedUntil + (kind === 'query' ? 0 : pauseMs) - clock.elapsed();
+  #refusalOf({ kind, trialMs }: OutgoingRequest): Failure | undefined {
+    if (!this.#isOpen || trialMs !== undefined) return undefined;
+    const until = this.#pausedUntil + (kind === 'query' ? 0 : this.#pauseMs);
+    const waitMs = until - this.#clock.elapsed();
     return waitMs > 0 ? refused(waitMs) : undefined;
   }
 
-  function beginProbe(): object {
-    pausedUntil = clock.elapsed() + Math.max(pauseMs, PROBE_MS);
-    return (probe = {});
+  #beginProbe(): object {
+    this.#pausedUntil = this.#clock.elapsed() + Math.max(this.#pauseMs, PROBE_MS);
+    return (this.#probe = {});
   }
 
   /** @param outcome undefined if all callers have left, or there is no token, which says nothing about the service */
-  function ended(outcome: Outcome | undefined, own: object | undefined): void {
-    if (outcome && !isOutage(outcome)) answered();
-    else if (!own || own !== probe) return;
-    else if (outcome) pause(pauseMs * 2);
+  #ended(outcome: Outcome | undefined, own: object | undefined): void {
+    if (outcome && !isOutage(outcome)) this.#answered();
+    else if (!own || own !== this.#probe) return;
+    else if (outcome) this.#pause(this.#pauseMs * 2);
     else {
-      pausedUntil = clock.elapsed();
-      probe = undefined;
+      this.#pausedUntil = this.#clock.elapsed();
+      this.#probe = undefined;
     }
   }
 
-  function answered(): void {
-    answers += 1;
-    failures = 0;
-    failingSince = Infinity;
-    if (!isOpen) return;
-    isOpen = false;
-    probe = undefined;
-    telemetry.breakerClosed(clock.elapsed() - openedAt);
+  #answered(): void {
+    this.#answers += 1;
+    this.#failures = 0;
+    this.#failingSince = Infinity;
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#probe = undefined;
+    this.#telemetry.breakerClosed(this.#clock.elapsed() - this.#openedAt);
   }
 
-  function failed(failure: Failure): void {
-    const last = begun.get(failure);
+  #failed(failure: Failure): void {
+    const last = this.#begun.get(failure);
     // Without an attempt it says nothing; with answers during it, another request showed that the service works.
-    if (isOpen || !last || last.answers !== answers || !isOutage(failure)) return;
-    failures += 1;
-    failingSince = Math.min(failingSince, last.at);
-    const hasLasted = clock.elapsed() - failingSince >= FAILING_MS;
-    if (failures >= FAILURES_TO_OPEN && hasLasted) open(failure.error);
+    if (this.#isOpen || !last || last.answers !== this.#answers || !isOutage(failure)) return;
+    this.#failures += 1;
+    this.#failingSince = Math.min(this.#failingSince, last.at);
+    const hasLasted = this.#clock.elapsed() - this.#failingSince >= FAILING_MS;
+    if (this.#failures >= FAILURES_TO_OPEN && hasLasted) this.#open(failure.error);
   }
 
-  function open(error: GraphQLError): void {
-    isOpen = true;
-    openedAt = clock.elapsed();
-    pause(FIRST_PAUSE_MS);
-    telemetry.breakerOpened(error);
+  #open(error: GraphQLError): void {
+    this.#isOpen = true;
+    this.#openedAt = this.#clock.elapsed();
+    this.#pause(FIRST_PAUSE_MS);
+    this.#telemetry.breakerOpened(error);
   }
 
-  function pause(ms: number): void {
-    pauseMs = Math.min(ms, LONGEST_PAUSE_MS);
-    pausedUntil = clock.elapsed() + pauseMs;
-    probe = undefined;
+  #pause(ms: number): void {
+    this.#pauseMs = Math.min(ms, LONGEST_PAUSE_MS);
+    this.#pausedUntil = this.#clock.elapsed() + this.#pauseMs;
+    this.#probe = undefined;
   }
 }
 

@@ -2,7 +2,7 @@ import { GraphQLError } from 'graphql';
 import { OperatorError } from '../errors.ts';
 import { ByteLimit, noRoom } from '../memory/byte-limit.ts';
 import { authorize, type BearerTokens } from './authorize.ts';
-import { createBreaker } from './breaker.ts';
+import { Breaker } from './breaker.ts';
 import { openConnections, type ConnectionsParts } from './connections.ts';
 import type { OutgoingRequest, Outcome, Sender, UpstreamAnswer } from './request.ts';
 import { retry } from './retry.ts';
@@ -37,7 +37,7 @@ export function openUpstream<Token extends { readonly value: string }>(
 ): Upstream {
   const { tokens, telemetry = noTelemetry, bodies = new ByteLimit(Infinity) } = parts;
   const turns = createTurns(parts);
-  const breaker = createBreaker(parts.clock, telemetry);
+  const breaker = new Breaker(parts.clock, telemetry);
   const { post, close } = openConnections({ ...parts, telemetry });
 
   const attempt = breaker.attempts(authorize(tokens, post));
