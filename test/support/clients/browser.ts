@@ -11,10 +11,8 @@ import { chromium, type Browser, type Page } from 'playwright-core';
 /**
  * A real Chromium from an npm package. It can connect to this machine only. The caller closes it: `await
  * browser.close()`.
- *
- * @param names host names that lead to this machine, as their owner may configure them
  */
-export async function openBrowser(names: readonly string[] = []): Promise<Browser> {
+export async function openBrowser(): Promise<Browser> {
   const home = await unpacked();
   const executablePath = join(home, 'chromium');
   return chromium.launch({
@@ -23,7 +21,7 @@ export async function openBrowser(names: readonly string[] = []): Promise<Browse
     args: [
       ...packaged.args.filter((arg) => !unwanted.has(arg)),
       ...switches,
-      `--host-resolver-rules=${resolverRules(names)}`,
+      `--host-resolver-rules=${ONLY_THIS_MACHINE}`,
     ],
     env: {
       ...process.env,
@@ -71,13 +69,7 @@ const switches = [
   '--disable-quic',
 ];
 
-function resolverRules(names: readonly string[]): string {
-  return [
-    ...names.map((name) => `MAP ${name} 127.0.0.1`),
-    'MAP * ~NOTFOUND',
-    ...['localhost', '127.0.0.1', '::1'].map((name) => `EXCLUDE ${name}`),
-  ].join(', ');
-}
+const ONLY_THIS_MACHINE = 'MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1, EXCLUDE ::1';
 
 const run = promisify(execFile);
 
