@@ -21,44 +21,6 @@ export interface AccessToken {
   readonly generation: number;
 }
 
-/** Keeps one token set alive: refreshes it ahead of its expiry, and when the service reports that it has expired. */
-export interface TokenKeeper {
-  /** The newest access token; a promise of it until the first import is over. @throws a coded error without one */
-  token(): AccessToken | Promise<AccessToken>;
-  /**
-   * The token to send a request again with after a 401, or undefined if no other token would help.
-   *
-   * @param detail of the 401
-   * @param replays how often this request was already sent again
-   * @throws the coded error of a refresh that failed
-   */
-  afterRefusal(
-    refused: AccessToken,
-    detail: string,
-    replays: number,
-  ): Promise<AccessToken | undefined>;
-  /** Reports that the service accepted a token. */
-  accepted(token: AccessToken): void;
-  /** Reports that the service refused a token, and that no other one helps. */
-  refused(token: AccessToken): void;
-  /**
-   * Stores a pair, and exchanges it at once: its age is unknown. If that takes longer or gives nothing now, it goes on.
-   *
-   * @param replace whether it may replace a set that is in use
-   * @throws a coded error if the store fails (the pair may have been imported all the same), and if the service refuses the
-   *   refresh token, or the exchange itself: then the pair is in the store, and is exchanged once that is corrected
-   */
-  import(pair: Pair, replace?: boolean): Promise<Imported>;
-  /** Whether there is a set, or was one. */
-  readonly present: boolean;
-  /** Identifies the set in use. */
-  readonly set: string | undefined;
-  /** For metrics. Reads neither the store nor the service. */
-  health(): TokenHealth;
-  /** Begins no refresh any more, and waits until the newest pair is safe. */
-  close(): Promise<void>;
-}
-
 export interface KeeperParts extends HolderParts {
   /** A token link that is imported if the store is empty or its set is lost. */
   readonly link?: { read(): Promise<Pair> } | undefined;
@@ -94,12 +56,15 @@ const LONGEST_PAUSE_MS = 5 * 60_000;
  * @throws Error for the operator if the store cannot be read, or belongs to another service
  */
 export async function createTokenKeeper(parts: KeeperParts): Promise<TokenKeeper> {
-  const keeper = new Keeper(parts);
+  const keeper = new TokenKeeper(parts);
   await keeper.open();
   return keeper;
 }
 
-class Keeper implements TokenKeeper {
+export type { TokenKeeper };
+
+/** Keeps one token set alive: refreshes it ahead of its expiry, and when the service reports that it has expired. */
+class TokenKeeper {
   readonly #parts: KeeperParts;
   readonly #holder: TokenHolder;
   readonly #random: () => number;
@@ -137,6 +102,7 @@ class Keeper implements TokenKeeper {
     this.#keeping = this.#keep();
   }
 
+  /** The newest access token; a promise of it until the first import is over. @throws a coded error without one */
   token(): AccessToken | Promise<AccessToken> {
     const { state } = this.#holder;
     return state ? tokenOf(state) : this.#patiently(this.#firstToken());
@@ -157,6 +123,13 @@ class Keeper implements TokenKeeper {
     }
   }
 
+  /**
+   * The token to send a request again with after a 401, or undefined if no other token would help.
+   *
+   * @param detail of the 401
+   * @param replays how often this request was already sent again
+   * @throws the coded error of a refresh that failed
+   */
   async afterRefusal(
     refused: AccessToken,
     detail: string,
@@ -292,10 +265,12 @@ class Keeper implements TokenKeeper {
     }
   }
 
+  /** Reports that the service accepted a token. */
   accepted(token: AccessToken): void {
     this.#acceptance.isAcceptedNow(token);
   }
 
+  /** Reports that the service refused a token, and that no other one helps. */
   refused(token: AccessToken): void {
     if (token.generation !== this.#holder.state?.generation) return;
     this.#acceptance.isGivenUp(token);
@@ -303,6 +278,13 @@ class Keeper implements TokenKeeper {
     this.#reports.troubles(this.health().troubles);
   }
 
+  /**
+   * Stores a pair, and exchanges it at once: its age is unknown. If that takes longer or gives nothing now, it goes on.
+   *
+   * @param replace whether it may replace a set that is in use
+   * @throws a coded error if the store fails (the pair may have been imported all the same), and if the service refuses the
+   *   refresh token, or the exchange itself: then the pair is in the store, and is exchanged once that is corrected
+   */
   async import(pair: Pair, replace = false): Promise<Imported> {
     const outcome = await this.#holder.import(pair, replace).catch((error: unknown) => {
       throw storeError(error);
@@ -326,14 +308,17 @@ class Keeper implements TokenKeeper {
     if (facts.mistake !== undefined) throw mistakeError(facts.mistake);
   }
 
+  /** Whether there is a set, or was one. */
   get present(): boolean {
     return this.#holder.state !== null;
   }
 
+  /** Identifies the set in use. */
   get set(): string | undefined {
     return this.#holder.state?.set;
   }
 
+  /** For metrics. Reads neither the store nor the service. */
   health(): TokenHealth {
     const { state, facts } = this.#holder;
     const isUnauthorized = this.#acceptance.isUnauthorized(state?.generation);
@@ -383,6 +368,7 @@ class Keeper implements TokenKeeper {
     return Math.max(SAVE_AGAIN_MS, Math.min(unsaved, Math.max(this.#untilDue(), pause)));
   }
 
+  /** Begins no refresh any more, and waits until the newest pair is safe. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#nap.abort();

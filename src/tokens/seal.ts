@@ -2,7 +2,6 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 
 /** Encrypts what is kept at rest: AES-256-GCM with a random nonce for each text. */
 export interface Sealer {
-  readonly isEncrypting: boolean;
   seal(text: string): string;
   /** @throws KeyMissing, or another Error for the operator; neither contains the text */
   open(sealed: string): string;
@@ -21,7 +20,6 @@ export function createSealer(keys: readonly Uint8Array[]): Sealer {
   const ring = new Map(keys.map((key) => [idOf(key), key]));
   const [newest] = ring;
   return {
-    isEncrypting: newest !== undefined,
     seal: (text) => (newest ? encrypt(text, ...newest) : PLAIN + text),
     open: (sealed) => {
       if (sealed.startsWith(PLAIN)) return sealed.slice(PLAIN.length);

@@ -98,7 +98,7 @@ export function tokenService({ baseUrl, agent, http, answerMs }: ServiceAddress)
 }
 
 /** A token endpoint (RFC 6749, 3.2), and what is sent to it beside the refresh token. */
-export interface TokenEndpoint {
+interface TokenEndpoint {
   readonly url: URL;
   /** Opens the connections, through a proxy if there is one. */
   readonly http: Dispatcher;
