@@ -2,28 +2,43 @@ import { Agent, fetch as fetchOver, ProxyAgent } from 'undici';
 import { parseExactly } from '../engine/json.ts';
 import { means } from '../errors.ts';
 
-/** The answer of a gateway. Integers that JavaScript cannot represent keep their digits. */
-export interface Answer {
+/** An answer of a gateway, or a part of one. Integers that JavaScript cannot represent keep their digits. */
+export interface Payload {
   readonly data?: Readonly<Record<string, unknown>> | null;
   readonly errors?: readonly AnswerError[];
+  readonly incremental?: readonly Increment[];
+  /** Undefined: the answer has one part. */
+  readonly hasNext?: boolean;
+}
+
+interface Increment {
+  /** Null: an error ends the list. */
+  readonly items?: readonly unknown[] | null;
+  readonly errors?: readonly AnswerError[];
+  readonly extensions?: { readonly resumeAfter?: string; readonly listLength?: number };
 }
 
 interface AnswerError {
   readonly message?: string;
+  readonly path?: readonly (string | number)[];
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
 /** The gateway that a list is exported from: it runs elsewhere, or inside this process. */
 export interface Gateway {
-  /** @throws GatewayFailure without an answer */
-  send(query: string, variables: object, signal: AbortSignal): Promise<Answer>;
+  /** Returns the parts of an answer as they arrive. @throws GatewayFailure without an answer, or without its last part */
+  send(query: string, variables: object, signal: AbortSignal): AsyncGenerator<Payload>;
   close(): Promise<void>;
 }
 
-type Fetch = (
-  url: string,
-  init: RequestInit,
-) => Promise<{ readonly status: number; text(): Promise<string> }>;
+interface Response {
+  readonly status: number;
+  readonly headers: { get(name: string): string | null };
+  readonly body: AsyncIterable<Uint8Array> | null;
+  text(): Promise<string>;
+}
+
+type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 /** The gateway of this process, through its `fetch`. */
 export function gatewayInside({ fetch }: { readonly fetch: Fetch }): Gateway {
@@ -39,7 +54,7 @@ export function gatewayAt(
   const dispatcher = proxy === undefined ? new Agent() : new ProxyAgent(proxy);
   // The types of undici and of Node describe the same interfaces, but are different types.
   const over = (to: string, init: RequestInit) =>
-    fetchOver(to, { ...(init as object), dispatcher });
+    fetchOver(to, { ...(init as object), dispatcher }) as Promise<Response>;
   const credential: Record<string, string> = apiKey === undefined ? {} : { 'x-api-key': apiKey };
   return gatewayOver(over, url, credential, () => dispatcher.destroy());
 }
@@ -52,17 +67,21 @@ function gatewayOver(
 ): Gateway {
   return {
     close,
-    send: async (query, variables, signal) => {
+    async *send(query, variables, signal) {
       const init: RequestInit = {
         method: 'POST',
-        headers: { ...credential, 'content-type': 'application/json' },
+        headers: {
+          ...credential,
+          'content-type': 'application/json',
+          accept: 'multipart/mixed;deferSpec=20220824, application/json',
+        },
         body: JSON.stringify({ query, variables }),
         redirect: 'error',
         signal,
       };
       try {
         const response = await fetch(url, init);
-        return answerIn(await response.text(), response.status, url);
+        for await (const text of partsOf(response)) yield payloadIn(text, response.status, url);
       } catch (error) {
         signal.throwIfAborted();
         throw error instanceof GatewayFailure ? error : unanswered(url, error);
@@ -71,16 +90,46 @@ function gatewayOver(
   };
 }
 
+/**
+ * Returns the bodies of the parts of a multipart answer (RFC 2046, 5.1) as they arrive, or the only body. A part ends
+ * with the next boundary, which cannot occur in JSON: there, a line break is escaped.
+ *
+ * @throws Error when the answer ends before its last part
+ */
+async function* partsOf(response: Response): AsyncGenerator<string> {
+  const type = response.headers.get('content-type') ?? '';
+  if (!response.body || !type.startsWith('multipart/mixed')) {
+    yield await response.text();
+    return;
+  }
+  const boundary = `\r\n--${/boundary="?([^";]+)/i.exec(type)?.[1] ?? '-'}`;
+  const decoder = new TextDecoder();
+  // The first boundary may begin the answer, without a line break before it.
+  let rest = '\r\n';
+  // Reads to the end of the body: the gateway would count a client that stops at the last boundary as having left.
+  for await (const piece of response.body) {
+    const parts = (rest + decoder.decode(piece, { stream: true })).split(boundary);
+    rest = parts.pop()!;
+    for (const part of parts) {
+      const headerEnd = part.indexOf('\r\n\r\n');
+      if (headerEnd >= 0) yield part.slice(headerEnd + 4);
+    }
+  }
+  if (!rest.startsWith('--')) throw new Error('The last boundary is missing.');
+}
+
+const MEMBERS = ['data', 'errors', 'incremental', 'hasNext'];
+
 /** @throws GatewayFailure for what no gateway answers */
-function answerIn(text: string, status: number, url: string): Answer {
-  let answer: unknown;
+function payloadIn(text: string, status: number, url: string): Payload {
+  let payload: unknown;
   try {
-    answer = parseExactly(text);
+    payload = parseExactly(text);
   } catch {
     // Not JSON.
   }
-  if (typeof answer === 'object' && answer && ('data' in answer || 'errors' in answer)) {
-    return answer as Answer;
+  if (typeof payload === 'object' && payload && MEMBERS.some((key) => key in payload)) {
+    return payload;
   }
   const isTemporary = status === 429 || status >= 500;
   const what = `${new URL(url).host} did not answer as a gateway does (HTTP ${status}).`;
@@ -98,6 +147,8 @@ interface Reasons {
   readonly isMistake?: boolean;
   /** Seconds. */
   readonly retryAfter?: number | undefined;
+  /** A cursor behind the records that were sent before. */
+  readonly resumeAfter?: string | undefined;
   /** The minutes of the caller's budget that the pages of the operation take, also those that it was refused. */
   readonly minutesOfPages?: number;
   readonly cause?: unknown;
@@ -113,14 +164,17 @@ export class GatewayFailure extends Error {
     this.reasons = reasons;
   }
 
-  static of({ message = NO_REASON, extensions = {} }: AnswerError): GatewayFailure {
-    const { code, retryAfter, pages, pagesPerMinute } = extensions;
+  static of({ message = NO_REASON, path = [], extensions = {} }: AnswerError): GatewayFailure {
+    const { code, reason, retryAfter, resumeAfter, pages, pagesPerMinute } = extensions;
     const isKeyMissing = code === 'UNAUTHENTICATED';
+    // The cursor of an error below a record is of another list.
+    const isOfList = !path.slice(1).some((key) => typeof key === 'string');
     return new GatewayFailure(isKeyMissing ? `${message} ${SET_KEY}` : message, {
       code: typeof code === 'string' ? code : undefined,
-      isTemporary: !means(code, 'lasting'),
+      isTemporary: !means(code, 'lasting') && !means(reason, 'lasting'),
       isMistake: isKeyMissing || code === 'FORBIDDEN',
       retryAfter: Number(retryAfter) > 0 ? Number(retryAfter) : undefined,
+      resumeAfter: isOfList && typeof resumeAfter === 'string' ? resumeAfter : undefined,
       minutesOfPages: Number(pages) / Number(pagesPerMinute) || 0,
     });
   }
@@ -129,7 +183,7 @@ export class GatewayFailure extends Error {
 export const NO_REASON = 'The gateway gave no reason.';
 
 const SET_KEY =
-  'Set EXPORT_API_KEY to a key of this gateway; its operator makes one with `keys new <name>`.';
+  'Set EXPORT_API_KEY to a key of this gateway; its operator makes one with `keys new <name> --scopes read+drain`.';
 
 function unanswered(url: string, cause: unknown): GatewayFailure {
   const reason = reasonOf(cause);

@@ -33,10 +33,10 @@ interface Chosen {
 export interface ExportedList {
   /** The response keys of a record. */
   readonly keys: readonly string[];
-  /** Whether it is read in windows of its connection. A list without a connection is read in one piece. */
-  readonly hasWindows: boolean;
-  /** The operation, with the cursor `$after` for a window. @param size the number of records; Infinity: all */
-  readonly operation: (size: number) => string;
+  /** Streams the records behind the cursor `$after`. @param limit the number of records; Infinity: all */
+  readonly stream: (limit: number) => string;
+  /** Reads the same records from their connection; undefined if they have none. */
+  readonly window: ((first: number) => string) | undefined;
 }
 
 /** The key of the list in the answer. */
@@ -58,33 +58,41 @@ export async function exportedList(
   if (!/^\w+$/.test(field)) throw new OperatorMistake(NOT_A_LIST);
   if (fields !== undefined) keysOf(fields);
   const schema = await schemaOf(gateway, signal);
-  const { name, after, limit, record } = schema ? listIn(schema, field) : usualList(field);
+  const { name, after, limit, connection, record } = schema
+    ? listIn(schema, field)
+    : usualList(field);
   const selection = fields ?? plainFields(record);
   const keys = keysOf(selection);
-  const operation = (size: number, ids: string, condition = '') => {
-    const node = `{ ${ids}${selection}\n}`;
-    if (after !== undefined) {
-      const call = `${name}(${after}: $after, first: ${size} ${args}\n)`;
-      const window = `{ edges { cursor node ${node} } pageInfo { hasNextPage } }`;
-      return `query Export($after: String) { ${LIST_KEY}: ${call} ${condition} ${window} }`;
-    }
-    const inBrackets = `${size === Infinity ? '' : `${limit}: ${size} `}${args}`;
-    const call = `${name}${inBrackets && `(${inBrackets}\n)`}`;
-    return `query Export { ${LIST_KEY}: ${call} ${condition} ${node} }`;
-  };
+  const call = (of: string, more: string) =>
+    `query Export($after: String) { ${LIST_KEY}: ${of}(${more} ${args}\n)`;
   // Reads no record. A mistake must not cost what an interrupted export has left.
-  const mistakeIn = async (ids: string) => {
-    const checked = operation(1, ids, '@include(if: false)');
-    const { errors } = await gateway.send(checked, {}, signal);
-    const failure = errors?.[0] && GatewayFailure.of(errors[0]);
-    if (failure?.reasons.code === 'BAD_USER_INPUT') return failure.message;
-    if (failure) throw failure;
-    return undefined;
+  const mistakeIn = async (node: string) => {
+    const checked = `${call(name, `${after}: $after ${limit}: 1`)} @include(if: false) ${node} }`;
+    return dataOf(gateway, checked, signal).then(
+      () => undefined,
+      (error: unknown) => {
+        if (error instanceof GatewayFailure && error.reasons.code === 'BAD_USER_INPUT')
+          return error.message;
+        throw error;
+      },
+    );
   };
-  const mistake = await mistakeIn('');
+  const mistake = await mistakeIn(`{ ${selection}\n}`);
   if (mistake !== undefined) throw new OperatorMistake(`${mistake} Correct --fields or --args.`);
-  const ids = (await mistakeIn(`${ID_KEY}: id `)) === undefined ? `${ID_KEY}: id ` : '';
-  return { keys, hasWindows: after !== undefined, operation: (size) => operation(size, ids) };
+  const hasId = (await mistakeIn('{ id }')) === undefined;
+  const node = `{ ${hasId ? `${ID_KEY}: id ` : ''}${selection}\n}`;
+  return {
+    keys,
+    stream: (size) => {
+      const records = size === Infinity ? '' : `${limit}: ${size}`;
+      return `${call(name, `${after}: $after ${records}`)} @stream ${node} }`;
+    },
+    window:
+      connection &&
+      ((first) =>
+        `${call(connection.name, `${connection.after}: $after first: ${first}`)} ` +
+        `{ edges { cursor node ${node} } pageInfo { hasNextPage } } }`),
+  };
 }
 
 const NOT_A_LIST =
@@ -109,58 +117,74 @@ function keysOf(fields: string): string[] {
 /** @returns undefined if the gateway does not show its schema */
 async function schemaOf(gateway: Gateway, signal: AbortSignal): Promise<GraphQLSchema | undefined> {
   const query = getIntrospectionQuery({ descriptions: false });
-  const { data, errors } = await gateway.send(query, {}, signal);
-  if (!errors?.[0]) return buildClientSchema(data as never);
-  const failure = GatewayFailure.of(errors[0]);
-  if (means(failure.reasons.code, 'invalid')) return undefined;
-  throw failure;
+  try {
+    return buildClientSchema((await dataOf(gateway, query, signal)) as never);
+  } catch (error) {
+    if (error instanceof GatewayFailure && means(error.reasons.code, 'invalid')) return undefined;
+    throw error;
+  }
 }
 
-/** The field of a list that is read. */
-interface ListSource {
+async function dataOf(gateway: Gateway, query: string, signal: AbortSignal): Promise<unknown> {
+  for await (const { data, errors } of gateway.send(query, {}, signal)) {
+    if (errors?.[0]) throw GatewayFailure.of(errors[0]);
+    return data;
+  }
+  return undefined;
+}
+
+/** The fields of a list, and their arguments. */
+interface ListFields {
+  /** Of the `all…` field. */
   readonly name: string;
-  /** The argument with the cursor; undefined if the field is not a connection. */
-  readonly after: string | undefined;
-  /** The argument with the number of records of a field that is not a connection. */
-  readonly limit?: string | undefined;
+  readonly after: string;
+  readonly limit: string;
+  readonly connection: { readonly name: string; readonly after: string } | undefined;
   /** Undefined if the gateway does not show its schema. */
   readonly record: GraphQLNamedType | undefined;
 }
 
-/** The connection as it is called unless a filter of the service has the name of its argument. */
-function usualList(field: string): ListSource {
+/** The names that a list has unless a prefix or an argument of the service gives it others. */
+function usualList(field: string): ListFields {
   const list = field.replace(/^all(?=[A-Z])/, '').replace(/All(?=[A-Z])/, '');
-  const name = `${list.charAt(0).toLowerCase()}${list.slice(1)}Connection`;
-  return { name, after: 'after', record: undefined };
+  const isAll = list !== field;
+  return {
+    name: isAll ? field : `all${field.charAt(0).toUpperCase()}${field.slice(1)}`,
+    after: 'after',
+    limit: 'limit',
+    connection: {
+      name: `${list.charAt(0).toLowerCase()}${list.slice(1)}Connection`,
+      after: 'after',
+    },
+    record: undefined,
+  };
 }
 
 /** Finds a list by the name of its `all…` field, or of the list of the service. @throws OperatorMistake */
-function listIn(schema: GraphQLSchema, field: string): ListSource {
+function listIn(schema: GraphQLSchema, field: string): ListFields {
   const root = Object.values(schema.getQueryType()!.getFields());
-  // The arguments of the gateway come first. Where the service has a filter `limit`, they have other names.
-  const lists = root.filter(
-    (each) =>
-      isListType(getNullableType(each.type)) &&
-      isCompositeType(getNamedType(each.type)) &&
-      argumentOf(each, /^(after|drainAfter_*)$/) !== undefined,
-  );
-  const all =
+  const lists = root.flatMap((all): ListFields[] => {
+    // The arguments of the gateway come first. Where the service has a filter `limit`, they have other names.
+    const after = argumentOf(all, /^(after|drainAfter_*)$/);
+    const limit = argumentOf(all, /^(limit|drainLimit_*)$/);
+    const record = getNamedType(all.type);
+    const isList = isListType(getNullableType(all.type)) && isCompositeType(record);
+    if (after === undefined || limit === undefined || !isList) return [];
+    const usual = `${withoutAll(all.name)}connection`;
+    const found = root.find(({ name }) => name.toLowerCase() === usual);
+    const cursor = found && argumentOf(found, /^(after|connectionAfter_*)$/);
+    const connection = cursor === undefined ? undefined : { name: found!.name, after: cursor };
+    return [{ name: all.name, after, limit, connection, record }];
+  });
+  const meant =
     lists.find(({ name }) => name === field) ??
     lists.find(({ name }) => withoutAll(name) === field.toLowerCase());
-  if (!all) {
-    throw new OperatorMistake(
-      lists.length === 0
-        ? 'The gateway has no list that can be exported; `schema explain` says why.'
-        : `There is no list ${JSON.stringify(field)} to export. Choose one of these: ${lists.map(({ name }) => name).join(', ')}.`,
-    );
-  }
-  const record = getNamedType(all.type);
-  const usual = `${withoutAll(all.name)}connection`;
-  const connection = root.find(({ name }) => name.toLowerCase() === usual);
-  const after = connection && argumentOf(connection, /^(after|connectionAfter_*)$/);
-  if (after !== undefined) return { name: connection!.name, after, record };
-  const limit = argumentOf(all, /^(limit|drainLimit_*)$/);
-  return { name: all.name, after: undefined, limit, record };
+  if (meant) return meant;
+  throw new OperatorMistake(
+    lists.length === 0
+      ? 'The gateway has no list that can be exported; `schema explain` says why.'
+      : `There is no list ${JSON.stringify(field)} to export. Choose one of these: ${lists.map(({ name }) => name).join(', ')}.`,
+  );
 }
 
 /** With SCHEMA_PREFIX, recruitingPersons is drained by recruitingAllPersons. */

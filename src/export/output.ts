@@ -21,7 +21,7 @@ import { OperatorMistake } from '../errors.ts';
  *                             the length of the file, the cursor behind the last record, and the ids since the last one
  *     people.csv.part.lock    locked while a process writes
  *
- * After each window, the file is flushed to the disk (fsync), then a line is appended to the state and flushed. So the
+ * After each 500 records, the file is flushed to the disk (fsync), then a line is appended to the state and flushed. So the
  * file has everything that the state counts, at every moment and after a power failure too. When the export is resumed,
  * the rest of both is cut off, and the records behind the cursor are requested.
  *

@@ -152,7 +152,7 @@ test.each<[string[], RegExp]>([
   [['persons', '--fields', 'id @skip(if: $x)'], /"\$x" is not defined.* Correct --fields/],
   [['persons', '--args', 'foo', '--fields', 'id'], /Syntax Error.* Correct --fields or --args/],
   [['persons { id }', '--fields', 'id'], /by its name only/],
-  [['persons', '--args', 'first: 3'], /only one argument named "first"/],
+  [['persons', '--args', 'limit: 3'], /only one argument named "limit"/],
   [['persons', '--fields', 'nobody'], /Cannot query field "nobody".* Correct --fields/],
   [['persons', '--output', '/no/such/folder/x'], /path of a file in a folder that exists/],
   [['persons', '--output', '-'], /--output takes the path of a file.*for the standard output/],
@@ -172,7 +172,10 @@ test.each<[string[], RegExp]>([
 
 describe('with keys', () => {
   test('a key decides what is exported, from a production gateway too, and is never sent in clear text', async () => {
-    const apiKeys = [entryFor('reader', 'ui', 'read')];
+    const apiKeys = [
+      entryFor('drainer', 'data', 'read', 'drain'),
+      entryFor('reader', 'ui', 'read'),
+    ];
     await using closed = await startGatewayOverSandbox(
       { persons: 1_000 },
       { config: { introspection: false, drainMaxItems: 700, auth: { apiKeys, jwt: undefined } } },
@@ -188,9 +191,10 @@ describe('with keys', () => {
     for (const [key, args, code, sentence] of [
       [undefined, to, 2, /Set EXPORT_API_KEY/],
       ['wrong', to, 2, /Set EXPORT_API_KEY/],
-      ['reader', ['--output', file], 2, /Name them with --fields/],
-      // More records than DRAIN_MAX_ITEMS, and than one operation may read without the scope drain.
-      ['reader', to, 0, /\n1,000 records/],
+      ['drainer', ['--output', file], 2, /Name them with --fields/],
+      ['reader', to, 2, /the scope "drain"[^]* \d+ records were written .*--resume/],
+      // More records than DRAIN_MAX_ITEMS.
+      ['drainer', [...to, '--resume'], 0, /Continuing [^]*\n1,000 records/],
     ] as const) {
       const done = await persons(key, ...args);
       expect(done).toMatchObject({ code, stderr: expect.stringMatching(sentence) });
@@ -267,7 +271,7 @@ describe('progress', () => {
     expect(stderr).toMatch(/60 records, in .*\.\n$/);
   });
 
-  test('a log gets a line after 10 seconds and then each minute', () => {
+  test('a log gets a line after 10 seconds and then each minute, with the share done and the time left', () => {
     const clock = new ManualClock();
     let log = '';
     const stream = new Writable({
@@ -279,9 +283,11 @@ describe('progress', () => {
     const progress = exportProgress(stream, clock);
     for (let second = 1; second <= 100; second += 1) {
       clock.jump(SECOND);
-      progress.show(1_000 + 500 * second, 1_000);
+      progress.show(1_000 + 500 * second, { before: 1_000, length: 101_000 });
     }
-    expect(log).toBe('6,000 records  500/s\n36,000 records  500/s\n');
+    expect(log).toBe(
+      '6,000 records  500/s  5 %  3 min 10 s left\n36,000 records  500/s  35 %  2 min 10 s left\n',
+    );
     expect(progress.end()).toBe('1 min 40 s');
   });
 });

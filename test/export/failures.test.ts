@@ -53,13 +53,12 @@ const run = (...args: string[]) => runHere(['export', 'persons', ...args, '--url
 const nightly = (file: string, ...args: string[]) =>
   run('--output', file, ...args, '--resume', '--force');
 
-/** Stops an export behind its first window. */
+/** Stops an export behind a page. */
 async function interrupted(file: string, ...args: string[]): Promise<void> {
   const stopping = new AbortController();
   door.onPiece = (piece, response) => {
-    // The schema, two checks, a window, and one that is cut off.
-    if (piece === 5) response.socket!.destroy();
-    if (piece > 5) stopping.abort();
+    if (piece === 10) response.socket!.destroy();
+    if (piece > 10) stopping.abort();
   };
   const all = ['export', 'persons', '--output', file, ...args, '--url', door.url];
   const { code, stderr } = await runHere(all, {}, [], { stop: stopping.signal });
@@ -71,7 +70,7 @@ async function interrupted(file: string, ...args: string[]): Promise<void> {
 describe('a gateway that fails', () => {
   test('goes away and comes back: the export continues by itself', async () => {
     door.onPiece = (piece, response) => {
-      if (piece === 5) response.socket!.destroy();
+      if (piece === 8) response.socket!.destroy();
     };
     const { code, stdout, stderr } = await run();
     expect({ code, isWhole: stdout === whole }).toEqual({ code: 0, isWhole: true });

@@ -213,7 +213,7 @@ test.each([
   expect(gateway.sandbox.stats.requests.graphql).toBe(0);
 });
 
-test('every payload of a stream says where to go on behind its records', async () => {
+test('every payload of a stream says where to go on behind its records, and how long the list was', async () => {
   await using gateway = await startGatewayOverSandbox();
   const query =
     'query ($after: String) { allPersons(after: $after) @stream(initialCount: 7) { id } }';
@@ -221,6 +221,8 @@ test('every payload of a stream says where to go on behind its records', async (
   let sent = 7;
   const first = await all(gateway, query);
   const increments = first.flatMap(({ incremental = [] }) => incremental);
+  // The list is read whole only once.
+  expect(increments[0]!.extensions!.listLength).toBeUndefined();
   for (const { items, extensions } of increments) {
     sent += items!.length;
     expect(whole(await all(gateway, query, { after: extensions!.resumeAfter }))).toEqual(
@@ -228,4 +230,6 @@ test('every payload of a stream says where to go on behind its records', async (
     );
   }
   expect(sent).toBe(137);
+  const [, again] = await all(gateway, query);
+  expect(again!.incremental![0]!.extensions!.listLength).toBe(137);
 });
