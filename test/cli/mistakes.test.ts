@@ -13,17 +13,11 @@ afterAll(() => folder[Symbol.dispose]());
 test.each([
   [['token', 'import', 'https://example.com/secret-link'], "unknown command 'token'"],
   [['tokens', 'export', 'postgres://user:secret@db/tokens', 'sqlite:x'], '<link> sqlite:x'],
-  [['sandobx'], 'Did you mean sandbox?'],
   [['tokens', 'staus'], 'Did you mean status?'],
   [['tokens', 'import'], "missing required argument 'source'\nAdd --help to see the arguments"],
   [['sandbox', '--port', '65536'], '--port'],
-  [['sandbox', '--persons', '1.5'], '--persons'],
-  [['sandbox', '--expires-in', '0'], '--expires-in'],
   [['sandbox', '--cursors', 'random'], 'keyset, record, position'],
-  [['sandbox', '--cursors'], '--cursors'],
-  [['sandbox', 'now'], 'now'],
   [['serve', '--port', '1'], '--port'],
-  [['schema', 'show'], 'show'],
   [['schema'], 'print'],
 ])('%j ends with exit code 2, and names the mistake without a secret', async (args, named) => {
   const { code, stdout, stderr } = await runHere(args);
@@ -99,12 +93,6 @@ test.each<[string, (file: (name: string) => string) => Record<string, string>, n
     },
     1,
     'file is not a database',
-  ],
-  [
-    'a token store that is a folder',
-    (file) => ({ ...OVER_SERVICE, TOKEN_STORE: `sqlite:${file('.')}` }),
-    1,
-    'it is a folder',
   ],
 ])('%s is reported in one sentence', async (_, env, code, said) => {
   const exit = await runHere([], env(folder.file), [], UNSTOPPED);

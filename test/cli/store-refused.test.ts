@@ -1,5 +1,4 @@
 /** Stores that a gateway or a command cannot use, and the way back that it names. */
-import { renameSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { runHere } from '../support/gateway/run-here.ts';
 import { startOperator, type Operator } from './tokens-operator.ts';
@@ -18,21 +17,6 @@ test.each([
     expect(stderr).toMatch(/cannot be used .* Set TOKEN_STORE_KEY as it is set for the gateway/);
   },
 );
-
-test('if the key is lost, the store is moved away, and a new link is imported', async () => {
-  const { tokens, service, file, storePath } = await startSealed();
-  const fresh = { env: { TOKEN_STORE_KEY: OTHER! } };
-  const link = service.makeNewSet();
-  for (const args of [['import', link, '--replace'], ['recover']]) {
-    expect((await tokens(args, fresh)).stderr).toContain(
-      'which is not among the keys that are set',
-    );
-  }
-  renameSync(storePath, file('old'));
-  const imported = await tokens(['import', link], fresh);
-  expect(imported).toMatchObject({ code: 0, stderr: '' });
-  expect((await tokens(['refresh'], fresh)).code).toBe(0);
-});
 
 /** An operator whose store is sealed with KEY, and has tokens. */
 async function startSealed(): Promise<Operator> {

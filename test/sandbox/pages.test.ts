@@ -5,43 +5,34 @@ import type { Page } from './client.ts';
 
 const behaviours: CursorBehaviour[] = ['keyset', 'record', 'position'];
 
-describe('the size of a page', () => {
-  test.each([
-    [1, 1],
-    [2, 2],
-    [49, 49],
-    [50, 50],
-    [51, 50],
-    [1000, 50],
-    [undefined, 50],
-    [null, 50],
-  ])('`first: %s` returns %i records, and pageInfo.first says so', async (first, size) => {
-    const { page } = await reader(await start());
-    const { items, pageInfo } = await page({ first });
+test.each([
+  [1, 1],
+  [50, 50],
+  [51, 50],
+  [null, 50],
+])('`first: %s` returns %i records, and pageInfo.first says so', async (first, size) => {
+  const { page } = await reader(await start());
+  const { items, pageInfo } = await page({ first });
+  expect(items).toHaveLength(size);
+  expect(pageInfo).toMatchObject({ first: size, hasNextPage: true });
+});
 
-    expect(items).toHaveLength(size);
-    expect(pageInfo.first).toBe(size);
-    expect(pageInfo.hasNextPage).toBe(true);
+test.each([0, -1])('`first: %i` is an error that says what is allowed', async (first) => {
+  const { ask } = await reader(await start());
+  expect(await ask({ first })).toMatchObject({
+    data: null,
+    errors: [{ message: `first must be from 1 to 50, and it is ${first}.`, path: ['persons'] }],
   });
-
-  test.each([0, -1, -2_147_483_648])(
-    '`first: %i` is an error that says what is allowed',
-    async (first) => {
-      const { ask } = await reader(await start());
-
-      expect(await ask({ first })).toMatchObject({
-        data: null,
-        errors: [{ message: `first must be from 1 to 50, and it is ${first}.`, path: ['persons'] }],
-      });
-    },
-  );
 });
 
 describe.each(behaviours)('a walk with %s cursors', (cursors) => {
-  test.each([1, 7, 50])(
-    'a walk in pages of %i returns every person once, in order',
-    async (first) => {
-      const sandbox = await start({ cursors, persons: 103 });
+  test.each([
+    [7, 103],
+    [50, 100],
+  ])(
+    'a walk in pages of %i over %i persons returns every person once, in order',
+    async (first, persons) => {
+      const sandbox = await start({ cursors, persons });
       const { page } = await reader(sandbox);
       const pages: Page[] = [await page({ first })];
       while (pages.at(-1)?.pageInfo.hasNextPage) {
@@ -49,18 +40,9 @@ describe.each(behaviours)('a walk with %s cursors', (cursors) => {
       }
 
       expect(pages.flatMap(({ items }) => items)).toEqual(sandbox.persons.all());
-      expect(pages).toHaveLength(Math.ceil(103 / first));
+      expect(pages).toHaveLength(Math.ceil(persons / first));
     },
   );
-
-  test('a walk ends with hasNextPage false on a last page that is exactly full', async () => {
-    const { page } = await reader(await start({ cursors, persons: 100 }));
-    const first = await page();
-    const two = await page({ after: first.pageInfo.endCursor });
-
-    expect(two.items).toHaveLength(50);
-    expect(two.pageInfo).toEqual({ first: 50, hasNextPage: false, endCursor: expect.any(String) });
-  });
 });
 
 describe('when the list changes between two pages', () => {
