@@ -282,17 +282,6 @@ describe('a mistake is refused', () => {
     ]);
   });
 
-  test.each([
-    { TOKEN_LINK: LINK },
-    { TOKEN_STORE: 'sqlite:tokens.db' },
-    { TOKEN_STORE_KEY: keyOf(1) },
-    { TOKEN_LINK_FILE: '/run/link' },
-  ])('the sandbox instead of a service that is partly configured: %j', (env) => {
-    const mistakes = mistakesOf(env, { '/run/link': LINK });
-    expect(mistakes).toEqual([expect.stringContaining('without RECRUITING_URL')]);
-    for (const secret of ['secret', keyOf(1)]) expect(mistakes.join()).not.toContain(secret);
-  });
-
   test('several mistakes at once', () => {
     const mistakes = mistakesOf({
       NODE_ENV: 'production',
@@ -314,15 +303,6 @@ describe('a mistake is refused', () => {
     ]);
     expect(mistakes.join()).not.toMatch(/se ?cret/);
   });
-});
-
-test('the message counts the mistakes', () => {
-  expect(new ConfigError(['A must be b.']).message).toBe(
-    'The configuration has a mistake:\n  - A must be b.',
-  );
-  expect(new ConfigError(['A.', 'B.']).message).toBe(
-    'The configuration has 2 mistakes:\n  - A.\n  - B.',
-  );
 });
 
 function read(env: Record<string, string | undefined>, files: Record<string, string> = {}) {

@@ -314,7 +314,7 @@ const graphqlJava: Costs['refuse'] = (cost, max) =>
 const PAGE = 50;
 
 /** What a request costs, and the `first` of its outermost list. */
-export function costOf({ body }: Received): { cost: number; first: number | null } {
+function costOf({ body }: Received): { cost: number; first: number | null } {
   const { query, variables = {} } = JSON.parse(body) as {
     query: string;
     variables?: Record<string, unknown>;

@@ -242,18 +242,3 @@ export async function served<P extends Program>(program: P): Promise<P & Served>
     throw error;
   }
 }
-
-/** The sandbox as a process. */
-export async function startSandboxProgram(
-  args: readonly string[] = [],
-): Promise<Program & { readonly baseUrl: string; readonly tokenLink: string }> {
-  const program = startProgram(['sandbox', ...args]);
-  try {
-    const [, baseUrl] = await program.printed(/Base URL\s+(\S+)/);
-    const [, tokenLink] = await program.printed(/Token link\s+(\S+)\n/);
-    return Object.create(program, { baseUrl: { value: baseUrl }, tokenLink: { value: tokenLink } });
-  } catch (error) {
-    await program[Symbol.asyncDispose]();
-    throw error;
-  }
-}

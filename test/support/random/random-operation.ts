@@ -18,13 +18,13 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 
-export interface RandomOperation {
+interface RandomOperation {
   readonly query: string;
   readonly variables: Record<string, unknown>;
 }
 
 /** A random selection set, and what it needs in its operation. */
-export interface RandomSelection {
+interface RandomSelection {
   readonly selection: string;
   readonly fragments: readonly string[];
   /** For example `$v0: Int`. */
@@ -33,12 +33,12 @@ export interface RandomSelection {
 }
 
 /** Values for custom scalars, and for arguments where a random value would hardly ever match. */
-export interface ArgumentHints {
+interface ArgumentHints {
   scalar(name: string, g: GeneratorValue): unknown;
 }
 
 /** A random document with one operation or several. */
-export interface RandomDocument extends RandomOperation {
+interface RandomDocument extends RandomOperation {
   /** Which one to execute; undefined if there is only one. */
   readonly operationName: string | undefined;
 }
@@ -56,18 +56,9 @@ export function randomOperation(
   extent: Extent = {},
 ): RandomOperation {
   const root = randomSelection(schema, schema.getQueryType()!, g, hints, extent);
-  return operationAround(root, root.selection);
-}
-
-/** The operation whose root selection is `body`, with the fragments and variables of the selection in it. */
-export function operationAround(
-  { fragments, definitions, variables }: RandomSelection,
-  body: string,
-  more: readonly string[] = [],
-): RandomOperation {
-  const declared = [...definitions, ...more];
-  const head = declared.length > 0 ? `query Random(${declared.join(', ')})` : 'query Random';
-  return { query: [`${head} ${body}`, ...fragments].join('\n'), variables };
+  const { selection, fragments, definitions, variables } = root;
+  const head = definitions.length > 0 ? `query Random(${definitions.join(', ')})` : 'query Random';
+  return { query: [`${head} ${selection}`, ...fragments].join('\n'), variables };
 }
 
 /**
@@ -111,14 +102,14 @@ export function randomDocument(
 }
 
 /** How much of the language a selection uses. */
-export interface Extent {
+interface Extent {
   /** Fragments at the root and fragments used again, the schema's directives, defaults of variables. */
   readonly anything?: boolean;
   /** Put before the names of fragments and variables. */
   readonly names?: string;
 }
 
-export function randomSelection(
+function randomSelection(
   schema: GraphQLSchema,
   rootType: GraphQLCompositeType,
   g: GeneratorValue,
