@@ -1,9 +1,17 @@
-import { expect, test } from 'vitest';
-import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
+import { printSchema } from 'graphql';
+import { describe, expect, test } from 'vitest';
+import {
+  makeExecutableSchema,
+  pageOf,
+  personPages,
+  type PageArgs,
+} from '../support/imitations/honest.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { servedOffline } from '../support/gateway/served-offline.ts';
 
 type Resolvers = Parameters<typeof makeExecutableSchema>[1];
 
+const PERSONS = 'persons(first: Int, after: String): PersonPage!';
 const PAGE = `
   type Person { id: ID! name: String }
   type PersonPage { items: [Person!]! pageInfo: PageInfo! }
@@ -68,7 +76,7 @@ test('a list that is null gives null, and a list without items gives no records'
 });
 
 test('an empty first page is skipped, so that a connection begins with a record', async () => {
-  const sdl = `type Query { persons(first: Int, after: String): PersonPage! }`;
+  const sdl = `type Query { ${PERSONS} }`;
   await using gateway = await over(sdl + PAGE, {
     Query: {
       persons: (_: unknown, { after }: { after?: string }) =>
@@ -86,7 +94,7 @@ test.each([
   '{ allPersons { __typename: name } }',
   'query ($_rs_first: Int) { personsConnection(first: $_rs_first) { nodes { id } } }',
 ])('names that the gateway uses itself are refused: %s', async (query) => {
-  const sdl = `type Query { persons(first: Int, after: String): PersonPage! }`;
+  const sdl = `type Query { ${PERSONS} }`;
   await using gateway = await over(sdl + PAGE, { Query: { persons: pages() } });
   const { errors } = await gateway.ask(query);
   expect(errors).toMatchObject([
@@ -96,7 +104,7 @@ test.each([
 });
 
 test('names that routers use are accepted', async () => {
-  const sdl = `type Query { persons(first: Int, after: String): PersonPage! }`;
+  const sdl = `type Query { ${PERSONS} }`;
   await using gateway = await over(sdl + PAGE, { Query: { persons: pages() } });
   const { data, errors } = await gateway.ask(
     'query ($__limit: Int) { __all: allPersons(limit: $__limit) { __id: id __type: __typename } }',
@@ -104,6 +112,72 @@ test('names that routers use are accepted', async () => {
   );
   expect(errors).toBeUndefined();
   expect(data).toEqual({ __all: [{ __id: '0', __type: 'Person' }] });
+});
+
+describe('a service whose root types have other names', () => {
+  const sdl = `
+    schema { query: QueryRoot mutation: MutationRoot }
+    type QueryRoot { ${PERSONS} }
+    type MutationRoot { rename(name: String!): Renamed! }
+    type Renamed { query: QueryRoot! name: String! }
+    ${PAGE}`;
+  const resolvers = {
+    QueryRoot: { persons: personPages(['0', '1', '2']) },
+    MutationRoot: { rename: (_: unknown, { name }: { name: string }) => ({ name, query: {} }) },
+  };
+
+  test.each([undefined, 'Recruiting'])(
+    'the names of root types are kept, with SCHEMA_PREFIX %s',
+    async (prefix) => {
+      const config = { schemaPrefix: prefix, mutations: 'all' } as const;
+      await using gateway = await over(sdl, resolvers, config);
+      const field = (name: string) =>
+        prefix ? `recruiting${name.charAt(0).toUpperCase()}${name.slice(1)}` : name;
+      const { data, errors } = await gateway.ask(
+        `query { __typename ...Root
+        ... on QueryRoot { page: ${field('persons')}(first: 1) { items { id } } } }
+      fragment Root on QueryRoot {
+        all: ${field('allPersons')}(limit: 2) { id }
+        connection: ${field('personsConnection')}(first: 1) { nodes { id } }
+        one: ${field('person')}(id: "0") { id }
+      }`,
+      );
+      expect(errors).toBeUndefined();
+      expect(data).toEqual({
+        __typename: 'QueryRoot',
+        page: { items: [{ id: '0' }] },
+        all: [{ id: '0' }, { id: '1' }],
+        connection: { nodes: [{ id: '0' }] },
+        one: { id: '0' },
+      });
+      const mutation = await gateway.ask(
+        `mutation { __typename ... on MutationRoot { done: ${field('rename')}(name: "x") { name query { __typename } } } }`,
+      );
+      expect(mutation).toEqual({
+        data: {
+          __typename: 'MutationRoot',
+          done: { name: 'x', query: { __typename: 'QueryRoot' } },
+        },
+      });
+    },
+  );
+
+  test('schema explain and adapters.json use the names of root types', () => {
+    const overrides = { fields: { 'QueryRoot.persons': { page: 5 } } };
+    const { reports } = servedOffline(sdl, { overrides });
+    expect(reports).toMatchObject([
+      { list: 'QueryRoot.persons', all: 'allPersons' },
+      { type: 'Person', foundBy: 'QueryRoot.persons' },
+    ]);
+    expect(() => servedOffline(sdl, { overrides: { fields: { 'Query.persons': {} } } })).toThrow(
+      'The paged lists are: QueryRoot.persons',
+    );
+  });
+});
+
+test('the description of the whole schema is served', () => {
+  const sdl = `"""All about people."""\nschema { query: Query }\ntype Query { ${PERSONS} } ${PAGE}`;
+  expect(printSchema(servedOffline(sdl).schema)).toMatch(/^"""All about people\."""\nschema \{/);
 });
 
 function over(sdl: string, resolvers: Resolvers, config = {}) {
