@@ -1,6 +1,88 @@
 import { describe, expect, test } from 'vitest';
-import { IndexBuilder, PageIndexes, type PageIndex } from '../../src/paging/page-index.ts';
+import {
+  IndexBuilder,
+  PageIndexes,
+  positionsIn,
+  type PageIndex,
+} from '../../src/paging/page-index.ts';
 import { ReadPage } from '../../src/paging/page.ts';
+
+describe('an index', () => {
+  const index = build([
+    [null, 'a b c d'],
+    ['d', 'e f g h'],
+    ['h', 'i'],
+  ]);
+
+  test('knows where a record is', () => {
+    expect(positionsIn(index, ['g', 'i', 'a', 'z'])).toEqual(
+      new Map([
+        ['a', { page: 0, offset: 0 }],
+        ['g', { page: 1, offset: 2 }],
+        ['i', { page: 2, offset: 0 }],
+      ]),
+    );
+  });
+});
+
+test.each<[string, [string | null, string][], [string | null, number][]]>([
+  [
+    'a page ends where the next one begins',
+    [
+      [null, 'a b c'],
+      ['b', 'c d e'],
+    ],
+    [
+      [null, 2],
+      ['b', 3],
+    ],
+  ],
+  [
+    'of two pages with one start, the later counts',
+    [
+      [null, 'a b'],
+      ['x', 'a b c'],
+    ],
+    [['x', 3]],
+  ],
+  [
+    'an empty page is left out',
+    [
+      [null, 'a b c'],
+      ['c', ''],
+      ['z', 'd e f'],
+    ],
+    [
+      [null, 3],
+      ['z', 3],
+    ],
+  ],
+  [
+    'small pages are merged',
+    [
+      [null, 'a'],
+      ['a', 'b'],
+      ['b', 'c d e f'],
+      ['f', 'g h'],
+    ],
+    [
+      [null, 2],
+      ['b', 4],
+      ['f', 2],
+    ],
+  ],
+])('in an index, %s', (_, pages, expected) => {
+  expect(build(pages).pages.map(({ after, count }) => [after, count])).toEqual(expected);
+});
+
+test.each([
+  ['without an id', ['a', null]],
+  ['with the id of another', ['a', 'a']],
+])('a list that has a record %s in a page has no index', (_, ids) => {
+  const builder = new IndexBuilder();
+  builder.add(pageOf(null, ids));
+  expect(builder.finish(50)).toBeUndefined();
+});
 
 describe('all indexes together', () => {
   test('stay within INDEX_MAX_IDS: the least recently used is dropped', () => {

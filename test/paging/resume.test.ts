@@ -39,6 +39,31 @@ describe.each(KINDS)('with cursors by %s', (kind) => {
   });
 });
 
+test('a record that moved is found if its page now begins elsewhere', async () => {
+  const world = worldOf(12, { kind: 'record' });
+  const cursor = await cursorOf(world, 5, 4, 4);
+  world.service.apply({ do: 'move', from: 3, to: 9 });
+  expect((await world.read({ first: 3, after: cursor })).records).toEqual([6, 7, 8]);
+});
+
+describe('where cursors are offsets', () => {
+  test('the last record of a page is found again if the list was walked before', async () => {
+    const world = worldOf(300, { kind: 'position' });
+    await world.drain();
+    const { cursors } = await world.read({ first: 50 });
+    for (let removed = 0; removed < 20; removed += 1) world.remove(removed);
+    expect((await world.read({ first: 2, after: cursors[49]! })).records).toEqual([50, 51]);
+  });
+
+  test('a record in front of its former page is found from the start of the list', async () => {
+    const world = worldOf(137, { kind: 'position' });
+    const cursor = await cursorOf(world, 55, 50, 10);
+    for (let removed = 0; removed < 20; removed += 1) world.remove(removed);
+    expect((await world.read({ first: 2, after: cursor })).records).toEqual([56, 57]);
+    expect((await world.read({ last: 2, before: cursor })).records).toEqual([53, 54]);
+  });
+});
+
 describe('a cursor that the service refuses', () => {
   test('is not needed if the record is found without it', async () => {
     const world = worldOf(137, { kind: 'record' });

@@ -9,8 +9,7 @@ export interface Reviews extends SubschemaConfig {
 }
 
 const SDL = `
-  type Query { topReviews: [Review!]! reviewed(ids: [ID!]!): [Person]! reviewedOne(id: ID!): Person failing: Review broken: Review }
-  type Mutation { applaud(id: ID!): Review }
+  type Query { topReviews: [Review!]! reviewed(ids: [ID!]!): [Person]! reviewedOne(id: ID!): Person }
   type Review { id: ID! body: String! person: Person! }
   type Person { id: ID! rating: Int! reviews(first: Int): [Review!]! }
 `;
@@ -23,11 +22,9 @@ export function ratingOf(id: string): number {
 interface ReviewsOptions {
   /** The ids of people with reviews, in the order of `topReviews`. */
   readonly people?: readonly string[];
-  /** Whether the service is down. */
-  readonly isDown?: boolean;
 }
 
-export function reviews({ people = [], isDown = false }: ReviewsOptions = {}): Reviews {
+export function reviews({ people = [] }: ReviewsOptions = {}): Reviews {
   const schema = buildSchema(SDL);
   const requests: Reviews['requests'] = [];
   const review = (id: string, nth = 0) => ({
@@ -45,18 +42,12 @@ export function reviews({ people = [], isDown = false }: ReviewsOptions = {}): R
     topReviews: () => people.map((id) => review(id)),
     reviewedOne: ({ id }: { id: string }) => person(id),
     reviewed: ({ ids }: { ids: string[] }) => ids.map(person),
-    failing: () => {
-      throw new Error('the password of the database is 1234');
-    },
-    broken: () => ({ id: 'r', body: null }),
-    applaud: ({ id }: { id: string }) => review(id),
   };
   const executor = ({ document, variables }: ExecutionRequest) => {
     requests.push({
       text: print(document),
       variables: (variables ?? {}) as Record<string, unknown>,
     });
-    if (isDown) throw new Error('connect ECONNREFUSED 10.0.0.1:5432');
     return execute({ schema, document, rootValue, variableValues: variables }) as ExecutionResult;
   };
   return {
