@@ -42,6 +42,17 @@ function failing(path: (string | number)[], ...messages: string[]) {
   };
 }
 
+test('an error of the service keeps its words, its code and its path', async () => {
+  const { ask } = peopleWith(additions, {
+    alter: failing(['persons', 'items', 1, 'email'], 'No email.'),
+  });
+  const { data, errors } = await ask('{ persons { items { email shout } } }');
+  expect(data).toMatchObject({ persons: { items: [{}, { email: null, shout: 'Name 2!' }, {}] } });
+  expect(errors).toEqual([
+    { message: 'No email.', path: ['persons', 'items', 1, 'email'], code: 'SERVICE' },
+  ]);
+});
+
 test('the path leads to the value that failed, even if one around it is null', async () => {
   const path = ['persons', 'items', 1, 'name'];
   const { ask } = peopleWith(additions, {

@@ -34,7 +34,24 @@ describe('a list whose promises are rejected after it has failed does not end th
   test.each<[string, string, () => unknown]>([
     ['because it is too long', '[Int]', () => [later(), ...many]],
     ['because a list in it is too long', '[[Int]]', () => [[later()], many]],
+    [
+      'because it is too long, and was drawn',
+      '[Int]',
+      function* () {
+        yield later();
+        yield* many;
+      },
+    ],
+    [
+      'while it was drawn',
+      '[Int]',
+      function* () {
+        yield later();
+        throw new Error('at once');
+      },
+    ],
     ['because of a null', '[Int!]!', () => [later(), null]],
+    ['because of a null in a list of it', '[[Int!]!]!', () => [[later(), null]]],
     ['because of a field', '[Item!]!', () => [{ value: later }, { value: () => null }]],
   ])('%s', async (_, type, list) => {
     const rejected: unknown[] = [];

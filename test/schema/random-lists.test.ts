@@ -92,6 +92,13 @@ test('lists with random habits are derived, and give what the service has', asyn
         after = next!.edges.at(-1)!.cursor;
       }
       expect(paged).toEqual(all);
+      const { page: first } = await ask('page: rowsConnection(first: 1) { edges { cursor } }');
+      for (const { cursor } of first!.edges) {
+        const drainAfter = filtersOf(habits).includes('after') ? 'drainAfter' : 'after';
+        const field = `all: allRows(${drainAfter}: $after) { value }`;
+        const { all: rest } = await ask(field, { after: cursor });
+        expect(rest!.map(({ value }) => value)).toEqual(all.slice(1));
+      }
       const last = habits.filters.includes('last') ? 'connectionLast' : 'last';
       const { page: end } = await ask(
         `page: rowsConnection(${last}: 3) { edges { cursor node { value } } }`,
