@@ -1,5 +1,8 @@
 import { buildSchema } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { everyHook } from '../support/gateway/every-hook.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { text } from '../support/imitations/scripted.ts';
 import { startSideBySide, type SideBySide } from './side-by-side.ts';
 
 let answer: string;
@@ -27,6 +30,34 @@ test.each(['12345678901234567890', '-9007199254740993', '9007199254740993'])(
     await expectPassedOn(`{"id":${number}}`, '{ id }');
   },
 );
+
+test.each([
+  ['no plugin', []],
+  ['a plugin that sees the result', [everyHook()]],
+])('the integers of records keep their digits, with %s', async (_, plugins) => {
+  const snapshot = `
+    type Query { rows(first: Int, after: String): Rows! }
+    type Rows { items: [Row!]! pageInfo: PageInfo! }
+    type Row { id: ID! size: Any many: [Any] }
+    type PageInfo { hasNextPage: Boolean! endCursor: String }
+    scalar Any`;
+  await using gateway = await startGatewayOverFake({}, { snapshot, plugins });
+  const row = '{"id":"1","size":-9007199254740993,"many":[1,9007199254740993]}';
+  const page = `{"items":[${row}],"pageInfo":{"hasNextPage":false,"endCursor":null}}`;
+  gateway.upstream.answer(text(`{"data":{"rows":${page}}}`));
+  for (const query of [
+    '{ rows { items { id size many } } }',
+    '{ allRows { id size many } }',
+    '{ rowsConnection { nodes { id size many } } }',
+  ]) {
+    const response = await gateway.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query }),
+    });
+    expect(await response.text()).toContain(row);
+  }
+});
 
 test.each(['12345678901234567890', '9'.repeat(400)])(
   'the integer %s beside errors, and in the extensions of errors and of the answer, keeps its digits',
