@@ -48,23 +48,7 @@ export function createHandler({
   telemetry,
   clock,
 }: HandlerParts): Handler {
-  const yoga = createYoga<ServerContext>({
-    schema,
-    plugins: [...plugins],
-    fetchAPI: { Request: UnparsedRequest },
-    // Plugins of the gateway do this, or nothing does. Yoga's probe and GraphiQL would run before all plugins.
-    healthCheckEndpoint: NO_ADDRESS,
-    graphiql: false,
-    landingPage: false,
-    cors: false,
-    multipart: false,
-    batching: false,
-    maxRequestBodySize: false,
-    // It would keep errors alive, with everything on their stacks.
-    parserAndValidationCache: false,
-    logging: false,
-    maskedErrors: false,
-  });
+  const yoga = yogaOf(schema, plugins);
   // Yoga is a proxy, and each access through it binds a function.
   const { handleNodeRequestAndResponse, handleRequest, fetchAPI } = yoga;
   const parts: ConversationParts = {
@@ -132,12 +116,28 @@ export function createHandler({
     });
   };
 
-  const dispose = async () => {
-    const isOver = new AbortController();
-    const late = clock.sleep(DISPOSE_MS, isOver.signal).catch(() => {});
-    await Promise.race([yoga.dispose(), late]).finally(() => isOver.abort());
-  };
+  const dispose = () => waitAtMost(DISPOSE_MS, yoga.dispose(), clock);
   return Object.assign(byNode, { fetch: byFetch, dispose });
+}
+
+/** Yoga without what the plugins of the gateway do, or nothing does. Its own probe and GraphiQL would run before all plugins. */
+function yogaOf(schema: GraphQLSchema, plugins: readonly GatewayPlugin[]) {
+  return createYoga<ServerContext>({
+    schema,
+    plugins: [...plugins],
+    fetchAPI: { Request: UnparsedRequest },
+    healthCheckEndpoint: NO_ADDRESS,
+    graphiql: false,
+    landingPage: false,
+    cors: false,
+    multipart: false,
+    batching: false,
+    maxRequestBodySize: false,
+    // It would keep errors alive, with everything on their stacks.
+    parserAndValidationCache: false,
+    logging: false,
+    maskedErrors: false,
+  });
 }
 
 /** Yoga parses the address of every request, for hooks that read its parts. This defers it until a hook does. */
@@ -152,6 +152,13 @@ const NO_ADDRESS = ' ';
 
 /** A plugin that reports to a service which does not answer must not delay the shutdown for long. */
 const DISPOSE_MS = 5_000;
+
+/** Waits for work to end, and no longer than this time. */
+async function waitAtMost(ms: number, work: PromiseLike<void> | void, clock: Clock): Promise<void> {
+  const isOver = new AbortController();
+  const late = clock.sleep(ms, isOver.signal).catch(() => {});
+  await Promise.race([work, late]).finally(() => isOver.abort());
+}
 
 /**
  * Sends replies that become ready in one turn of the event loop together, in its check phase. Sending wakes a reader's

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { useOriginForm } from './inbound.ts';
@@ -138,17 +138,24 @@ export async function listen(
       // Requests that have already arrived are read first, so that they count as in flight.
       await nextTurn();
       closing = true;
-      const deadline = setTimeout(() => {
+      await closed(server, patienceMs, () => {
         const { length } = inProgress();
         if (length > 0) onCut?.(length);
-        server.closeAllConnections();
-      }, patienceMs);
-      const ended = new Promise((resolve) => server.close(resolve));
-      server.closeIdleConnections();
-      await ended;
-      clearTimeout(deadline);
+      });
     },
   };
+}
+
+/** Waits until all connections have ended, and cuts those that have not after this time, ms. */
+async function closed(server: Server, patienceMs: number, onCut: () => void): Promise<void> {
+  const deadline = setTimeout(() => {
+    onCut();
+    server.closeAllConnections();
+  }, patienceMs);
+  const ended = new Promise((resolve) => server.close(resolve));
+  server.closeIdleConnections();
+  await ended;
+  clearTimeout(deadline);
 }
 
 /** Returns the status for a request that is refused for its headers alone; undefined for any other. */
