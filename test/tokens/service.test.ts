@@ -102,24 +102,13 @@ describe('an exchange', () => {
     ['a pair with another 2xx', json(201, GRANT), granted()],
     ['blanks around its tokens', json(200, { ...GRANT, access_token: ' access-2\n' }), granted()],
     ['a byte order mark', (response) => response.end(`\uFEFF${JSON.stringify(GRANT)}`), granted()],
-    [
-      'no lifetimes',
-      json(200, { ...GRANT, expires_in: undefined }),
+    ...[undefined, 0, -5, 1e308].map((life): [string, Answer, object] => [
+      `an access token that lives for ${life} s`,
+      json(200, { ...GRANT, expires_in: life }),
       granted({ expiresIn: 86_400 }),
-    ],
-    ['a lifetime of 0', json(200, { ...GRANT, expires_in: 0 }), granted({ expiresIn: 86_400 })],
-    [
-      'a negative lifetime',
-      json(200, { ...GRANT, expires_in: -5 }),
-      granted({ expiresIn: 86_400 }),
-    ],
+    ]),
     ['a lifetime as text', json(200, { ...GRANT, expires_in: '60' }), granted()],
-    [
-      'a lifetime that no clock can hold',
-      json(200, { ...GRANT, expires_in: 1e308 }),
-      granted({ expiresIn: 86_400 }),
-    ],
-    ...[0, -1, 599, 'soon', null, 1e308].map((life): [string, Answer, object] => [
+    ...[-1, 599, 'soon', 1e308].map((life): [string, Answer, object] => [
       `a refresh token that lives for ${life} s`,
       json(200, { ...GRANT, refresh_token_expires_in: life }),
       granted(),
@@ -145,17 +134,17 @@ describe('an exchange', () => {
       granted({ accessToken: 'access-1' }),
     ],
     ['invalid_grant', json(400, { error: 'invalid_grant' }), { kind: 'invalid-grant' }],
-    ['a rate limit', json(429, {}, { 'retry-after': '7' }), { kind: 'unsent', retryAfter: 7 }],
-    ['a rate limit without a time', json(429, {}), { kind: 'unsent', retryAfter: 60 }],
     ...(
       [
-        ['999999999999', 3_600],
+        ['7', 7],
+        [undefined, 60],
         ['-5', 60],
         ['soon', 60],
+        ['999999999999', 3_600],
       ] as const
     ).map(([wait, retryAfter]): [string, Answer, object] => [
       `a rate limit for ${wait}`,
-      json(429, {}, { 'retry-after': wait }),
+      json(429, {}, wait === undefined ? {} : { 'retry-after': wait }),
       { kind: 'unsent', retryAfter },
     ]),
     [
