@@ -12,12 +12,14 @@ export function fatalError(trouble: 'missing' | 'lost', state: State | null, wor
   return new OperatorError(code, message, { needsOperator: true });
 }
 
-/** @param state what is in use again */
-export function withdrawnError({ generation }: State) {
+/** @param again what is in use again; undefined: the import replaced nothing that works */
+export function importRefusedError(again: State | undefined, { steps }: Wording) {
+  const withdrawn = again
+    ? `The import was withdrawn: what it had replaced is in use again, as generation ${again.generation}. `
+    : '';
   return new OperatorError(
     'TOKENS_LOST',
-    'The service refuses the imported refresh token: it is spent or revoked. The import was withdrawn: what it had replaced is ' +
-      `in use again, as generation ${generation}. Sign in again, and import the new pair.`,
+    `The service refuses the imported refresh token: it is spent or revoked. ${withdrawn}${steps.lost.step}`,
     { needsOperator: true },
   );
 }
@@ -44,10 +46,13 @@ export function notAnsweredError(claim: Claim, wording: Wording) {
 }
 
 /** @param why with what to check */
-export function mistakeError(why: string) {
+export function mistakeError(why: string, { ofImport = false } = {}) {
+  const what = ofImport
+    ? 'The imported pair is stored, but its refresh token could not be exchanged'
+    : 'The access token could not be refreshed';
   return new OperatorError(
     'UPSTREAM_UNAUTHORIZED',
-    `The access token could not be refreshed: ${why}. A running process tries again every few minutes.`,
+    `${what}: ${why}. A running process tries again every few minutes.`,
     { needsOperator: true },
   );
 }

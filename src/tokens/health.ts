@@ -110,7 +110,10 @@ const TOLD: Readonly<Record<Trouble, Omit<Told, keyof Step>>> = {
     what: 'The newest pair is not in the store, only in the memory of a process or in an emergency file.',
     code: 'INTERNAL_SERVER_ERROR',
   },
-  late: { what: 'The refresh of the access token is overdue.', code: 'UPSTREAM_UNREACHABLE' },
+  late: {
+    what: 'The refresh of the access token is overdue.',
+    code: 'UPSTREAM_UNREACHABLE or INTERNAL_SERVER_ERROR',
+  },
   unauthorized: {
     what:
       'The service refuses an access token that should still work: it was revoked, somebody made a newer one, or the account that ' +

@@ -406,6 +406,8 @@ export class TokenHolder {
       if (isOver || clock.elapsed() >= until) break;
     }
     const claim = this.#state?.claim ?? null;
+    // Where nobody may send the token again, the end of the claim is the loss.
+    this.usable();
     throw claim && isLive(claim, this.now)
       ? notAnsweredError(claim, wording)
       : notRefreshedError('another process has tried, and got no new tokens');

@@ -6,7 +6,7 @@ import {
   stoppingError,
   storeError,
   storeProblem,
-  withdrawnError,
+  importRefusedError,
 } from './errors.ts';
 import { daysLeft, endIsNear, healthOf, lineOn, type TokenHealth, type Trouble } from './health.ts';
 import { TokenHolder, type HolderParts } from './holder.ts';
@@ -301,11 +301,11 @@ class TokenKeeper {
     await this.#patiently(this.#refresh()).catch(() => {});
     const { facts, now } = this.#holder;
     const state = this.#holder.state!;
-    if (state.set !== imported.set && state.events[0]?.what === 'withdrawn') {
-      throw withdrawnError(state);
-    }
-    if (isLost(state, now)) throw fatalError('lost', state, this.#parts.wording);
-    if (facts.mistake !== undefined) throw mistakeError(facts.mistake);
+    const { wording } = this.#parts;
+    const isWithdrawn = state.set !== imported.set && state.events[0]?.what === 'withdrawn';
+    if (isWithdrawn) throw importRefusedError(state, wording);
+    if (isLost(state, now)) throw importRefusedError(undefined, wording);
+    if (facts.mistake !== undefined) throw mistakeError(facts.mistake, { ofImport: true });
   }
 
   /** Whether there is a set, or was one. */

@@ -173,7 +173,9 @@ describe('a service that cannot be asked about an access token', () => {
       message: expect.stringMatching(/status 401 \(invalid_client\)/),
       extensions: { code: 'UPSTREAM_UNAUTHORIZED' },
     };
-    await expect(keeper.import(pairOf('1'))).rejects.toMatchObject(refused);
+    const importing = keeper.import(pairOf('1'));
+    await expect(importing).rejects.toMatchObject(refused);
+    await expect(importing).rejects.toThrow(/^The imported pair is stored/);
     await world.time.pass(HOUR);
     expect(world.sent.length).toBeGreaterThan(10);
     expect(world.sent.length).toBeLessThan(40);
@@ -186,6 +188,18 @@ describe('a service that cannot be asked about an access token', () => {
     await world.time.pass(5 * MINUTE);
     expect(keeper.health().troubles).toEqual([]);
     expect(keeper.health()).not.toHaveProperty('mistake');
+  });
+
+  test('a first import that proves spent says so, and is replaced by the next one', async () => {
+    const answers: Exchange[] = [{ kind: 'invalid-grant' }, granted('3')];
+    const world = worldOf(async () => answers.shift()!, habits);
+    const keeper = await world.start();
+    await expect(keeper.import(pairOf('1'))).rejects.toMatchObject({
+      message: expect.stringMatching(/refuses the imported refresh token.*Import a new pair/),
+      extensions: { code: 'TOKENS_LOST' },
+    });
+    expect(await keeper.import(pairOf('2'))).toBe('imported');
+    expect(await keeper.token()).toMatchObject({ value: 'access-3' });
   });
 
   test('an import that proves spent is withdrawn, and rejects with what is in use again', async () => {
@@ -217,7 +231,10 @@ describe('a service that cannot be asked about an access token', () => {
     });
     expect(keeper.health().troubles).toEqual(['uncertain', 'late']);
     expect(await keeper.import(pairOf('2'))).toBe('in use');
-    await world.time.pass(2 * MINUTE);
+    await world.time.pass(80_000);
+    const last = codeAfter(keeper.afterRefusal(await keeper.token(), 'token_expired', 0));
+    await world.time.pass(10_000);
+    expect(await last.soFar()).toBe('TOKENS_LOST');
     expect(keeper.health().troubles).toEqual(['lost']);
     expect(await keeper.import(pairOf('2'))).toBe('imported');
     expect(world.sent).toEqual(['refresh-2']);
