@@ -69,6 +69,28 @@ test.each([
   },
 );
 
+test('a miss is answered with status 200 and is not kept by caches, as the protocol has it', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const extensions = JSON.stringify({ persistedQuery: { version: 1, sha256Hash: sha256(KNOWN) } });
+  for (const accept of ['application/json', 'application/graphql-response+json']) {
+    const response = await gateway.fetch(`/graphql?${new URLSearchParams({ extensions })}`, {
+      headers: { accept, 'apollo-require-preflight': 'true' },
+    });
+    expect([response.status, response.headers.get('cache-control')]).toEqual([
+      200,
+      'private, no-store',
+    ]);
+    expect(await response.json()).toEqual({
+      errors: [
+        {
+          message: 'PersistedQueryNotSupported',
+          extensions: { code: 'PERSISTED_QUERY_NOT_SUPPORTED' },
+        },
+      ],
+    });
+  }
+});
+
 test("Apollo Client's BatchHttpLink learns that batching is off, and what to use", async () => {
   await using gateway = await startGatewayOverSandbox();
   const client = new ApolloClient({

@@ -150,9 +150,9 @@ describe('over a list that stands still', () => {
     expect(errors).toMatchObject([{ extensions: { code: 'CURSOR_INVALID' } }]);
   });
 
-  test('4.4 null means not given: Relay sends the variables of the other direction as null', async () => {
+  test('4.4 null and an empty cursor mean not given: Relay sends the variables of the other direction so', async () => {
     const backward = { first: null, after: null, last: 2, before: cursors[9]! };
-    const forward = { first: 2, after: cursors[9]!, last: null, before: null };
+    const forward = { first: 2, after: cursors[9]!, last: null, before: '' };
     expect(await idsOf(backward)).toEqual(ids.slice(7, 9));
     expect(await idsOf(forward)).toEqual(ids.slice(10, 12));
   });

@@ -51,6 +51,22 @@ test('every type that is not built in has the prefix, and every root field, incl
   );
 });
 
+test('MUTATIONS uses the service’s names of mutations', async () => {
+  const rename = 'recruitingRename(id: 3, name: "New") { __typename name }';
+  const { data, errors } = await rich.ask(`mutation { ${rename} }`);
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({ recruitingRename: { __typename: 'RecruitingCandidate', name: 'New' } });
+  const before = rich.sandbox.stats.requests.graphql;
+  const refused = await rich.ask(
+    `mutation { ${rename} recruitingHire(candidate: 1, vacancy: 1) { __typename } }`,
+  );
+  expect(refused.data).toBeUndefined();
+  expect(refused.errors).toMatchObject([
+    { message: expect.stringContaining('recruitingHire'), extensions: { code: 'FORBIDDEN' } },
+  ]);
+  expect(rich.sandbox.stats.requests.graphql).toBe(before);
+});
+
 test.each([
   ['HR', 'HRPerson', 'hrAllPersons'],
   ['HRTool', 'HRToolPerson', 'hrToolAllPersons'],
