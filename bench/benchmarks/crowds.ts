@@ -85,7 +85,7 @@ const NO_REPORT = { longestBlock: Infinity };
 async function readOnce(load: Load, { endpoint, headers }: Server): Promise<Row[]> {
   // Several times, because a new process is still compiling its functions.
   for (let round = 0; round < 5; round += 1)
-    await load.read({ endpoint, headers, body: DRAIN, clients: 1 });
+    await load.read({ endpoint, headers, bodies: [DRAIN] });
   return [];
 }
 
@@ -97,7 +97,7 @@ async function readLarge(): Promise<Row[]> {
   await using hive = await startHive(upstream);
   await using gateway = await startGateway(upstream, { env: FRONT_DOOR });
   const read = async ({ endpoint, headers }: Server) => {
-    const [answer] = await load.read({ endpoint, headers, body: LARGE, clients: 1 });
+    const [answer] = await load.read({ endpoint, headers, bodies: [LARGE] });
     if (answer!.bytes < ITEMS * 30) throw new Error(`It answered ${answer!.start}`);
     return answer!.ms;
   };
@@ -117,7 +117,7 @@ async function readLarge(): Promise<Row[]> {
 }
 
 async function drainTogether(load: Load, { endpoint, headers }: Server): Promise<Row[]> {
-  const answers = await load.read({ endpoint, headers, body: DRAIN, clients: DRAINS });
+  const answers = await load.read({ endpoint, headers, bodies: Array<string>(DRAINS).fill(DRAIN) });
   const whole = answers.filter(({ status, bytes }) => status === 200 && bytes > PERSONS * 30);
   const same = whole.filter(({ digest }) => digest === whole[0]!.digest);
   const refused = answers.filter(({ start }) => start.includes('"code"'));
@@ -129,18 +129,14 @@ async function drainTogether(load: Load, { endpoint, headers }: Server): Promise
 }
 
 /** Each has another selection, so that they share no walk. */
-async function drainDifferently(_: Load, { endpoint, headers }: Server): Promise<Row[]> {
-  const answers = await Promise.all(
-    Array.from({ length: DIFFERENT }, async (__, at) => {
-      const response = await fetch(endpoint, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...headers },
-        body: JSON.stringify({ query: `{ allPersons { id name${at}: firstName } }` }),
-      });
-      return await response.text();
-    }).map((answer) => answer.catch(() => '')),
+async function drainDifferently(load: Load, { endpoint, headers }: Server): Promise<Row[]> {
+  const bodies = Array.from({ length: DIFFERENT }, (_, at) =>
+    JSON.stringify({ query: `{ allPersons { id name${at}: firstName } }` }),
   );
-  const settled = answers.filter((text) => text.length > PERSONS * 30 || text.includes('"code"'));
+  const answers = await load.read({ endpoint, headers, bodies });
+  const settled = answers.filter(
+    ({ bytes, start }) => bytes > PERSONS * 30 || start.includes('"code"'),
+  );
   return [answeredOrRefused(settled.length, DIFFERENT)];
 }
 
@@ -152,12 +148,12 @@ function answeredOrRefused(count: number, all: number): Row {
 async function drainLongAliases(load: Load, { endpoint, headers }: Server): Promise<Row[]> {
   const aliases = Array.from({ length: ALIASES }, (_, at) => `${'a'.repeat(120)}${at}: id`);
   const body = JSON.stringify({ query: `{ allPersons { ${aliases.join(' ')} } }` });
-  const [answer] = await load.read({ endpoint, headers, body, clients: 1 });
+  const [answer] = await load.read({ endpoint, headers, bodies: [body] });
   return [{ what: 'the answer', figures: [answer!.bytes / MB], unit: 'MB' }];
 }
 
 async function stopReading(load: Load, { endpoint, headers }: Server): Promise<Row[]> {
-  await load.stall({ endpoint, headers, body: DRAIN, clients: STALLED });
+  await load.stall({ endpoint, headers, bodies: Array<string>(STALLED).fill(DRAIN) });
   await wait(STALLED_MS);
   await load.drop();
   return [];

@@ -62,7 +62,7 @@ async function measureOnce(
   watchPeak(pid);
   const before = residentOf(pid);
   const body = JSON.stringify({ query });
-  const [answer] = await load.read({ endpoint, headers, body, clients: 1 });
+  const [answer] = await load.read({ endpoint, headers, bodies: [body] });
   const { status, bytes, ms } = answer!;
   if (status !== 200 || bytes < records * 30) return { way, records, cost: undefined };
   const cost = { microseconds: (ms * 1_000) / records, bytes: (peakOf(pid) - before) / records };

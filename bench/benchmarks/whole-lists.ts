@@ -95,7 +95,7 @@ async function measureWarm(upstream: Upstream, load: Load): Promise<Warm[]> {
 
 async function read(load: Load, server: Server, persons = PERSONS): Promise<Answered> {
   const { endpoint, headers } = server;
-  const [answered] = await load.read({ endpoint, headers, body: BODY, clients: 1 });
+  const [answered] = await load.read({ endpoint, headers, bodies: [BODY] });
   const { status, bytes, start } = answered!;
   if (status !== 200 || bytes < persons * 30) throw new Error(`It answered ${status}: ${start}`);
   return answered!;

@@ -17,10 +17,10 @@ export type LoadCommand =
   | (Bodies & { readonly do: 'press' })
   /** Sends this many requests a second, whether or not earlier ones are answered. */
   | (Bodies & { readonly do: 'keep pace'; readonly perSecond: number })
-  /** Sends the same request from this many clients at once. */
-  | (OneBody & { readonly do: 'read' })
+  /** Sends all of them at once, each from a client of its own. */
+  | (AtOnce & { readonly do: 'read' })
   /** Does the same, and reads nothing of the answers until `drop`. */
-  | (OneBody & { readonly do: 'stall' })
+  | (AtOnce & { readonly do: 'stall' })
   | { readonly do: 'drop' };
 
 interface Bodies extends Target {
@@ -30,9 +30,8 @@ interface Bodies extends Target {
   readonly ms: number;
 }
 
-interface OneBody extends Target {
-  readonly body: string;
-  readonly clients: number;
+interface AtOnce extends Target {
+  readonly bodies: readonly string[];
 }
 
 export interface Pressed {
@@ -69,9 +68,9 @@ async function answer(command: LoadCommand): Promise<unknown> {
     case 'keep pace':
       return await press(command, command.perSecond);
     case 'read':
-      return await Promise.all(Array.from({ length: command.clients }, () => read(command)));
+      return await Promise.all(command.bodies.map((body) => read(command, body)));
     case 'stall':
-      await Promise.all(Array.from({ length: command.clients }, () => stall(command)));
+      await Promise.all(command.bodies.map((body) => stall(command, body)));
       return null;
     case 'drop':
       for (const socket of stalled) socket.destroy();
@@ -151,7 +150,7 @@ async function press(load: Bodies, perSecond?: number): Promise<Pressed> {
   return { done: latencies.length, seconds, latency: { median: at(0.5), p99: at(0.99) } };
 }
 
-async function read({ endpoint, headers, body }: OneBody): Promise<Answered> {
+async function read({ endpoint, headers }: Target, body: string): Promise<Answered> {
   const socket = await open(endpoint);
   const { promise, resolve, reject } = Promise.withResolvers<Answered>();
   const begin = performance.now();
@@ -187,7 +186,7 @@ async function read({ endpoint, headers, body }: OneBody): Promise<Answered> {
   }
 }
 
-async function stall({ endpoint, headers, body }: OneBody): Promise<void> {
+async function stall({ endpoint, headers }: Target, body: string): Promise<void> {
   const socket = await open(endpoint);
   stalled.add(socket);
   socket.on('error', () => socket.destroy()).pause();
