@@ -1,8 +1,15 @@
 import { uptime } from 'node:os';
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
-import type { Clock } from './tokens/clock.ts';
 
-export type { Clock };
+/** The time, passed in so that tests can control it. All values are milliseconds. */
+export interface Clock {
+  /** Wall time. It can jump, so it is used only across restarts. */
+  now(): number;
+  /** Time since boot. Never jumps back, and includes suspends, unlike `performance.now()`. */
+  elapsed(): number;
+  /** Rejects when the signal is aborted. Does not keep the process alive. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
 
 /** The sources of the system's time. All values are milliseconds. */
 interface TimeSources {

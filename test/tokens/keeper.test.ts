@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
-import type { Clock } from '../../src/tokens/clock.ts';
+import type { Clock } from '../../src/clock.ts';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
 import { PLAIN_WORDING, type Trouble } from '../../src/tokens/health.ts';
 import {

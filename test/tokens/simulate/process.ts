@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { codeOf } from '../../../src/errors.ts';
-import type { Clock } from '../../../src/tokens/clock.ts';
+import type { Clock } from '../../../src/clock.ts';
 import type { Emergency } from '../../../src/tokens/emergency.ts';
 import {
   createTokenKeeper,

@@ -6,7 +6,7 @@ import { resultOf } from '../engine/answer.ts';
 import type { Call } from '../engine/call.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Payload } from '../engine/stream.ts';
-import { payloadResult, type MaskAny, type PayloadResult, type Results } from '../http/results.ts';
+import { payloadResult, type MaskAny, type PayloadResult, type Results } from './results.ts';
 
 /** Executes an operation, in parts if it has `@stream`. What fails is a result with errors. */
 type InProcessExecutor = (request: ExecutionRequest) => Promise<Results>;
