@@ -55,6 +55,16 @@ test('variables that an operation does not declare are not kept while it waits f
   expect(await Promise.all(answers)).toEqual(answers.map(() => firstPage));
 });
 
+test('variables are not kept with the operations that are', async () => {
+  const { ask } = gateway;
+  const variables = { after: 'x'.repeat(900_000) };
+  for (let at = 0; at < 50; at += 1) {
+    const query = `query Kept${at}($after: String) { persons(after: $after) { items { id } } }`;
+    expect(await ask({ query, variables })).toContain('"persons"');
+  }
+  expect(await ask({ query: PERSONS })).toBe(firstPage);
+});
+
 test('an answer of the service with an error in it takes only a few times its bytes', async () => {
   const { upstream, ask } = gateway;
   const items = Array.from({ length: BYTES / 4 }, (_, id) => ({ id, firstName: `First ${id}` }));

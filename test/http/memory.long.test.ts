@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import { openBare, postBare } from '../support/clients/bare-client.ts';
+import { all, whole as listIn } from '../support/clients/multipart.ts';
 import { codesOf } from '../support/gateway/codes.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
@@ -146,6 +147,15 @@ test.each([
   expect(gateway.upstream.received.length).toBeLessThan(40);
   expect((await find600('id', 10)).data._entities).toHaveLength(10);
   expect(await bytesOf(gateway)).toBe(0);
+});
+
+test('the first records of a stream count in ANSWER_BYTES, and those after them do not', async () => {
+  const { gateway } = await start({ answerBytes: 50_000 });
+  const wide = `${'n'.repeat(200)}: firstName`;
+  const streamed = (count: number) =>
+    all(gateway, `{ allPersons(limit: 600) @stream(initialCount: ${count}) { ${wide} } }`);
+  expect(listIn(await streamed(1))).toHaveLength(600);
+  expect(JSON.stringify(await streamed(600))).toContain('OPERATION_TOO_COMPLEX');
 });
 
 test('a connection with a page that is too large returns no list without that page', async () => {

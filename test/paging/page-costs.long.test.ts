@@ -59,6 +59,30 @@ describe('a list whose full page costs too much', () => {
     expect(await read(60)).toEqual(await read(100_000));
   });
 
+  test('is returned up to CONNECTION_MAX to callers without the scope drain', async () => {
+    const key = { 'x-api-key': 'a key of 32 characters, or longer' };
+    const apiKeys = [entryFor(key['x-api-key'], 'app', 'read')];
+    await using world = await startWorld({ persons: 600 }, 30, {
+      config: { auth: { apiKeys, jwt: undefined } },
+    });
+    const { data, errors } = await world.ask<{ personsConnection: { nodes: { id: string }[] } }>(
+      '{ personsConnection(first: 500) { nodes { id a: firstName b: firstName } } }',
+      {},
+      { headers: key },
+    );
+    expect(errors).toBeUndefined();
+    expect(data.personsConnection.nodes.map(({ id }) => id)).toEqual(world.ids().slice(0, 500));
+  });
+
+  test('costs callers about as much as in full pages', async () => {
+    const config = { pagesPerMinute: 12 };
+    await using world = await startWorld({ persons: 300 }, 22, { config });
+    expect(await world.drain()).toEqual(world.ids());
+    expect(world.costs.accepted.length).toBeGreaterThan(40);
+    const again = await world.ask<People>(ALL);
+    expect(again.errors?.[0]?.extensions?.['code']).toBe('RATE_LIMITED');
+  });
+
   test('begins with the size of adapters.json', async () => {
     const overrides = { fields: { 'Query.persons': { page: 5 } } };
     await using world = await startWorld({ persons: 40 }, 40, { overrides });
