@@ -282,6 +282,22 @@ describe('a mistake is refused', () => {
     ]);
   });
 
+  test.each([
+    ['TOKEN_LINK', LINK],
+    ['TOKEN_STORE', 'sqlite:tokens.db'],
+    ['TOKEN_STORE_KEY', keyOf(1)],
+    ['AUTH_API_KEYS', `app:${'a'.repeat(64)}`],
+  ])('%s without a service, itself or in a file, and it is not shown', (name, secret) => {
+    const file = { '/run/it': `${secret}\n` };
+    for (const mistakes of [
+      mistakesOf({ [name]: secret }),
+      mistakesOf({ [`${name}_FILE`]: '/run/it' }, file),
+    ]) {
+      expect(mistakes).toEqual([expect.stringContaining(`${name} without RECRUITING_URL`)]);
+      expect(mistakes[0]).not.toContain(secret);
+    }
+  });
+
   test('several mistakes at once', () => {
     const mistakes = mistakesOf({
       NODE_ENV: 'production',

@@ -65,6 +65,13 @@ test.each([
   );
 });
 
+test('a cursor has room for two cursors of the service of 64 KB, and one above 256 KB is refused', () => {
+  const page = { after: 'a'.repeat(65_536), end: 'b'.repeat(65_536), size: 1 };
+  expect(decodeCursor('list', cursorsOf('list', page)(0, 'id'))).toMatchObject(page);
+  const refused = cursorsOf('list', { ...page, end: 'b'.repeat(131_072) })(0, 'id');
+  expect(() => decodeCursor('list', refused)).toThrow(expect.toSatisfy(isInvalid));
+});
+
 test('a forged cursor gives records of the list or a coded error, without going in circles', async () => {
   const own = fc.constantFrom(null, '3', '17', '99', 'x');
   const forgeries = fc.record({
