@@ -337,6 +337,13 @@ const REFUSED: readonly Row[] = [
       ...query('{ me { ...A } } fragment A on Candidate { friends { ...A } }'),
       says: /Cannot spread fragment "A" within itself/,
     },
+    'overlapping fields in a fragment of the same name': {
+      to: 'open',
+      ...query(
+        `{ me { ...A } } fragment A on Candidate { id } fragment A on Candidate { ${many(390, () => 'vacancy { id }')} }`,
+      ),
+      says: /There can be only one fragment named "A"/,
+    },
     'twenty fragments in each other': {
       to: 'open',
       ...query(

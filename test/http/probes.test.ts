@@ -1,7 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { importPair } from '../../src/tokens/state.ts';
 import { startService } from '../service/service.ts';
+import { codesOf } from '../support/gateway/codes.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
 import { memoryStore } from '../support/gateway/stores.ts';
+import { pairOf } from '../tokens/values.ts';
 
 async function start(withLink = true, store = memoryStore()) {
   const service = await startService();
@@ -37,6 +40,28 @@ test('/ready replies 200 once a token set is present, without a request to the s
   }
   expect(JSON.stringify(service.stats)).toBe(before);
 });
+
+test.each([
+  ['refused', { refusals: 1 }, 'UPSTREAM_UNAUTHORIZED'],
+  ['lost', { lost: true }, 'TOKENS_LOST'],
+])(
+  '/ready replies 200 with a token set that is %s: each query returns the error',
+  async (_, trouble, code) => {
+    const service = await startService();
+    onTestFinished(() => service.close());
+    const store = memoryStore();
+    const pair = pairOf('1');
+    const set = importPair({ pair, service: service.url, by: 'office/1', replace: false });
+    await store.update((_state, now) => ({
+      next: { ...set(null, now).next!, ...trouble },
+      result: undefined,
+    }));
+    const gateway = await startGateway({ url: service.url }, { store });
+    onTestFinished(() => gateway[Symbol.asyncDispose]());
+    expect((await gateway.fetch('/ready')).status).toBe(200);
+    expect(codesOf(await gateway.ask('{ persons { items { id } } }'))).toEqual([code]);
+  },
+);
 
 test('/ready replies 200 at once if the store has a token set, even if the service is down', async () => {
   const store = memoryStore();

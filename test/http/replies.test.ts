@@ -3,7 +3,7 @@ import { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { createErrorPolicy } from '../../src/http/error-policy.ts';
+import { createErrorPolicy, type ErrorPolicy } from '../../src/http/error-policy.ts';
 import type { Handler } from '../../src/http/handler.ts';
 import { listen } from '../../src/http/listen.ts';
 import type { Body, Reply } from '../../src/http/reply.ts';
@@ -52,16 +52,27 @@ describe.each(WAYS)('a reply %s', (way, send) => {
     expect(await response.text()).toBe(text);
   });
 
-  test('that is a fault before its first byte is an error with status 500', async () => {
-    const { handler, logged } = replying(() => ['x'.repeat(1_000_000), notText]);
-    const response = await send(handler);
-    expect([response.status, response.headers.get('x-request-id')]).toEqual([500, 'mine']);
-    const { errors } = (await response.json()) as { errors: { extensions: { id: string } }[] };
-    expect(errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
-    expect(logged).toContainEqual(
-      expect.objectContaining({ level: 50, errorId: errors[0]!.extensions.id }),
-    );
-  });
+  test.each<[string, number, () => NonNullable<Reply['body']>, (() => never)?]>([
+    ['is a fault before its first byte', 500, () => ['x'.repeat(1_000_000), notText]],
+    ['cannot be made', 200, failing],
+    ['can neither be made nor refused', 500, failing, failing],
+  ])(
+    'that %s is an error whose id is logged with what happened, which the caller does not read',
+    async (_, status, body, refuse) => {
+      const { handler, logged } = replying(body, refuse && { refuse });
+      const response = await send(handler);
+      expect([response.status, response.headers.get('x-request-id')]).toEqual([status, 'mine']);
+      const { errors } = (await response.json()) as {
+        errors: { message: string; extensions: { id: string } }[];
+      };
+      expect(errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
+      const { id } = errors[0]!.extensions;
+      const [line] = logged.filter(({ errorId }) => errorId === id);
+      expect(line).toMatchObject({ level: 50, err: { message: expect.any(String) as string } });
+      expect(errors[0]!.message).not.toContain((line!['err'] as Error).message);
+      expect(JSON.stringify(errors)).not.toMatch(/ENOENT|\.ts|node_modules| {4}at /);
+    },
+  );
 
   test.each<[string, () => AsyncGenerator<Body>]>([
     ['throws', throwing],
@@ -153,6 +164,10 @@ function instantReader(handler: Handler, path: string): InstantReader {
 /** What no reply has. */
 const notText = {} as string;
 
+function failing(): never {
+  throw new Error('ENOENT /srv/recruiting/secret.db');
+}
+
 async function* throwing(): AsyncGenerator<Body> {
   yield 'begun';
   throw new Error('Nobody expected this.');
@@ -167,7 +182,7 @@ function replyOf(body: NonNullable<Reply['body']>): Reply {
 }
 
 /** A handler that replies with this body, and the signal of what it does. */
-function replying(body: () => NonNullable<Reply['body']>) {
+function replying(body: () => NonNullable<Reply['body']>, policy: Partial<ErrorPolicy> = {}) {
   const work: { signal?: AbortSignal } = {};
   const { log, logged } = recordingLog();
   const stage = ({ signal }: { signal: AbortSignal }): Reply => {
@@ -175,7 +190,7 @@ function replying(body: () => NonNullable<Reply['body']>) {
     return replyOf(body());
   };
   const handler = handlerOf([stage], {
-    errors: createErrorPolicy({ clock: systemClock, log }),
+    errors: { ...createErrorPolicy({ clock: systemClock, log }), ...policy },
     telemetry: createTelemetry({ version: '1', log }).requests(),
   });
   return { handler, logged, work };
