@@ -1,4 +1,4 @@
-import { GraphQLError, type ExecutionResult } from 'graphql';
+import { buildSchema, GraphQLError, type ExecutionResult } from 'graphql';
 import { expect, onTestFinished, test } from 'vitest';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Additions } from '../../src/additions/additions.ts';
@@ -87,6 +87,16 @@ test.each([
   const { data, errors } = await ask('{ persons { items { boss { name } shout } } }');
   expect(data).toMatchObject({ persons: { items: [{ shout: 'Name 1!' }, {}, {}] } });
   expect(errors).toEqual([{ message: 'Slow today.', path: undefined, code: undefined }]);
+});
+
+test('an error without a path that several delegations report is reported once', async () => {
+  const result = { data: { high: 2, low: 1 }, errors: [new GraphQLError('Slow today.')] };
+  const schema = buildSchema('type Query { high: Int low: Int }');
+  const { ask } = peopleWith({ subschemas: [{ schema, executor: () => result as never }] });
+  expect(await ask('{ high low }')).toEqual({
+    data: result.data,
+    errors: [{ message: 'Slow today.', path: undefined, code: undefined }],
+  });
 });
 
 test('an operation that the service refuses is an error of its field', async () => {

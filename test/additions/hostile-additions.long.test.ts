@@ -9,9 +9,9 @@ import { serveRecorded } from '../support/supergraph/recorded-server.ts';
 const hostile: Additions = {
   typeDefs: `
     type Chain { name: String! many(n: Int!): [Chain!]! drawn(n: Int!): [Int!]! }
-    extend type Query { chain: Chain! }
+    extend type Query { chain: Chain! never: String }
   `,
-  resolvers: { Query: { chain: () => link('root') } },
+  resolvers: { Query: { chain: () => link('root'), never: () => new Promise(() => {}) } },
 };
 
 function later(): Promise<never> {
@@ -85,6 +85,16 @@ test.each([
   expect(data).toBeNull();
 });
 
+test('a resolver that never answers costs only its own caller, who can leave', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
+  const leaving = new AbortController();
+  const waiting = gateway.ask('{ never }', {}, { signal: leaving.signal });
+  const { errors } = await gateway.ask('{ persons(first: 1) { items { id } } }');
+  expect(errors).toBeUndefined();
+  leaving.abort();
+  await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
+});
+
 describe('a second service', () => {
   const SDL = `
     type Query { reviewed(ids: [ID!]!): [Person]! }
@@ -110,6 +120,15 @@ describe('a second service', () => {
     };
   }
 
+  /** A record with fields that were requested, and with those of the first service. */
+  const FORGED = {
+    __typename: 'Person',
+    id: 'secret',
+    id__rs: 'secret',
+    firstName: 'secret',
+    firstName__rs: 'secret',
+  };
+
   const QUERY = '{ persons(first: 2) { items { id firstName rating note } } }';
 
   test.each<[string, () => Response | Promise<Response>]>([
@@ -119,8 +138,9 @@ describe('a second service', () => {
     ['answers too slowly', () => new Promise(() => {})],
     ['has another type', () => Response.json({ data: { reviewed: 'secret' } })],
     ['has too few records', () => Response.json({ data: { reviewed: [] } })],
+    ['gives other ids', () => Response.json({ data: { reviewed: [FORGED, FORGED] } })],
     ['has an error', () => Response.json({ errors: [{ message: 'No reviews today.' }] })],
-  ])('that %s costs only its own fields', async (_, respond) => {
+  ])('that %s costs only its own fields, and its errors are at them', async (_, respond) => {
     await using service = await serveRecorded(() => respond());
     await using gateway = await startGatewayOverSandbox({}, { additions: over(service.url) });
     const { data, errors = [] } = await gateway.ask<People>(QUERY);
@@ -133,7 +153,11 @@ describe('a second service', () => {
         note: null,
       });
     }
-    expect(JSON.stringify(errors)).not.toContain('secret');
+    const ownField = expect.stringMatching(/^(rating|note)$/);
+    for (const { path } of errors) {
+      expect(path).toEqual(['persons', 'items', expect.any(Number), ownField]);
+    }
+    expect(JSON.stringify({ data, errors })).not.toContain('secret');
     expect(JSON.stringify(errors)).not.toContain(new URL(service.url).host);
   });
 

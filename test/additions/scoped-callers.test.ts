@@ -1,8 +1,10 @@
 import { buildSchema, execute, parse, print, type OperationDefinitionNode } from 'graphql';
 import type { ExecutionRequest } from '@graphql-tools/utils';
 import { delegateToSchema } from '@graphql-tools/delegate';
+import type { Plugin } from 'graphql-yoga';
 import { describe, expect, test } from 'vitest';
 import type { Additions } from '../../src/additions/additions.ts';
+import { everyHook } from '../support/gateway/every-hook.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { as, keys, peopleSdl, peopleService, scopes, SECRET } from '../schema/scopes/people.ts';
 
@@ -108,7 +110,7 @@ function firstSelectionSet(text: string) {
   return (definition as OperationDefinitionNode).selectionSet;
 }
 
-const WAYS: readonly [way: string, query: string][] = [
+const WAYS: readonly [way: string, query: string, plugins?: Plugin[]][] = [
   ['a field below an own field', '{ boss { name email } }'],
   ['a field that another service has too', '{ me { room email } }'],
   ['a field that only another service is asked for', '{ entries { person { email } } }'],
@@ -120,19 +122,20 @@ const WAYS: readonly [way: string, query: string][] = [
   ['an own field whose requirement is a function', '{ me { dynamic } }'],
 ];
 /** Only the resolver knows what it needs. */
-const DELEGATED: (typeof WAYS)[number] = [
-  'a field that a resolver delegates for',
-  '{ mailOf(id: "p2") }',
-];
+const DELEGATED = '{ mailOf(id: "p2") }';
 
-const start = (overrides: object = scopes, added: Additions = additions) =>
+const start = (overrides: object = scopes, added = additions, plugins: Plugin[] = []) =>
   startGatewayOverFake(
     { schema },
-    { snapshot: peopleSdl, overrides, additions: added, config: { auth: keys } },
+    { snapshot: peopleSdl, overrides, additions: added, config: { auth: keys }, plugins },
   );
 
-test.each([...WAYS, DELEGATED])('a caller without the scope cannot read %s', async (_, query) => {
-  await using world = await start();
+test.each<(typeof WAYS)[number]>([
+  ...WAYS,
+  ['a field that a resolver delegates for', DELEGATED],
+  ['a field that a resolver delegates for, with a plugin', DELEGATED, [everyHook()]],
+])('a caller without the scope cannot read %s', async (_, query, plugins) => {
+  await using world = await start(scopes, additions, plugins);
   const all = await world.ask(query, {}, as('all'));
   expect(all.errors).toBeUndefined();
   expect(JSON.stringify(all.data)).toContain(SECRET);
@@ -142,7 +145,7 @@ test.each([...WAYS, DELEGATED])('a caller without the scope cannot read %s', asy
   const sent = world.upstream.received.slice(before).map(({ body }) => body);
   for (const body of sent) expect(body).not.toMatch(/email|phone|amount|SECRET/);
   const codes = new Set((few.errors ?? []).map(({ extensions }) => extensions?.['code']));
-  if (query === DELEGATED[1]) return;
+  if (query === DELEGATED) return;
   expect(few.data).toBeUndefined();
   expect(sent).toEqual([]);
   expect(codes).toEqual(new Set(['FORBIDDEN']));

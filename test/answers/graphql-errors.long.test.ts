@@ -1,6 +1,7 @@
 import type { GraphQLFormattedError } from 'graphql';
 import { expect, test } from 'vitest';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { fullSdl } from '../support/imitations/honest.ts';
 import { altered, json, text } from '../support/imitations/scripted.ts';
 import { someOf } from '../support/random/some-of.ts';
 
@@ -104,6 +105,32 @@ test.each([
     sent.map(({ message }) => message).toSorted(),
   );
 });
+
+test.each([
+  [
+    'a forwarded list',
+    '{ activeCandidates { items { x: extra } } }',
+    ['activeCandidates', 'items'],
+  ],
+  ['a drained list', '{ allActiveCandidates { x: extra } }', ['allActiveCandidates']],
+])(
+  'an error inside a custom scalar of %s keeps its path, and the scalar is unchanged',
+  async (_, query, list) => {
+    await using gateway = await startGatewayOverFake({}, { snapshot: fullSdl });
+    const extra = { list: [null, { deep: null }] };
+    const items = [{ x: extra }];
+    const path = ['activeCandidates', 'items', 0, 'x', 'list', 1, 'deep'];
+    gateway.upstream.answer(
+      json({
+        data: { activeCandidates: { items, pageInfo: LAST } },
+        errors: [{ message: 'Inside.', path }],
+      }),
+    );
+    const { data, errors } = await gateway.ask(query);
+    expect(JSON.stringify(data)).toContain(JSON.stringify({ x: extra }));
+    expect(errors).toEqual([{ message: 'Inside.', path: [...list, ...path.slice(2)] }]);
+  },
+);
 
 const odd: [string, unknown][] = [
   ['no message', {}],

@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { basename, dirname, posix } from 'node:path';
+import { spawnSync } from 'node:child_process';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, dirname, posix, resolve } from 'node:path';
 import { Deployment } from 'kubernetes-models/apps/v1';
 import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2';
 import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
@@ -10,6 +11,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
 import { configWarnings, readConfig, variables } from '../../src/config.ts';
 import { heapOf, instructions, lastStage, megabytes } from '../support/deploy/dockerfile.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** The folders of kubernetes-models, and the kinds of the manifests in them. */
 const KINDS = {
@@ -52,12 +54,16 @@ describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
   };
   const config = readConfig(env, readSecret);
 
-  test('it is valid for the published schemas', () => {
+  test('it is valid for the published schemas, which know each of its keys', () => {
     for (const { apiVersion, kind, ...rest } of resources) {
       const kinds: Record<string, new (data: never) => { validate(): void }> =
         KINDS[apiVersion as keyof typeof KINDS];
       expect(() => new kinds[kind]!(rest as never).validate()).not.toThrow();
     }
+    const misspelled = { ...resources[0]!, spek: {} };
+    expect(compilerErrors([...resources, misspelled])).toEqual([
+      expect.stringContaining(`'"spek"' does not exist`),
+    ]);
   });
 
   test('the settings of the manifests serve the real service to known callers', () => {
@@ -215,6 +221,25 @@ function only(resources: readonly Resource[], kind: string): never {
   const matching = resources.filter((each) => each.kind === kind);
   expect(matching).toHaveLength(1);
   return matching[0] as never;
+}
+
+/** The published schemas allow unknown keys; the types that are made of them do not. */
+function compilerErrors(resources: readonly Resource[]): string[] {
+  using folder = temporaryFolder();
+  const literals = resources.map((resource, index) => {
+    const { apiVersion, kind } = resource;
+    const type = `import('kubernetes-models/${apiVersion}').I${kind}`;
+    return `export const r${index}: ${type} = ${JSON.stringify(resource)};\n`;
+  });
+  writeFileSync(folder.file('manifests.mts'), literals.join(''));
+  symlinkSync(resolve('node_modules'), folder.file('node_modules'));
+  const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext'];
+  const { stdout } = spawnSync(
+    resolve('node_modules/.bin/tsc'),
+    [...options, '--types', '', folder.file('manifests.mts')],
+    { cwd: folder.path, encoding: 'utf8' },
+  );
+  return stdout.trim().split('\n');
 }
 
 /** A folder inside the mount, because the mount's own permissions are those of the volume. */

@@ -30,6 +30,17 @@ test('a schema with every feature of GraphQL composes, and keeps all of them', a
   expect(publicSdl).toContain('implements Named');
 });
 
+test('a schema whose lists and records are in result unions composes with one that extends its records', async () => {
+  const recruiting = await recruitingSdl(undefined, 'schema/results.graphql');
+  const badges = `
+    extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key"])
+    type PersonItem @key(fields: "id") { id: Int! colour: String }
+    type Query { badges: [PersonItem!]! }`;
+  const { errors, publicSdl } = composeAll({ recruiting, badges });
+  expect(errors).toBeUndefined();
+  expect(publicSdl).toMatch(/type PersonItem \{[^}]*colour: String/);
+});
+
 test('a PageInfo with more fields elsewhere composes only with SCHEMA_PREFIX', async () => {
   const without = composeAll({
     recruiting: await recruitingSdl(),

@@ -72,6 +72,15 @@ test('a count that fails half-way leaves no total, and the next one is right', a
   expect(await totalOf(gateway)).toBe(137);
 });
 
+test('one walk counts for many callers at once', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 137, latency: 20 });
+  const requests = await requestsOf(gateway, async () => {
+    const totals = await Promise.all(Array.from({ length: 30 }, () => totalOf(gateway)));
+    expect(totals).toEqual(Array(30).fill(137));
+  });
+  expect(requests).toBe(3);
+});
+
 async function totalOf(gateway: TestGateway): Promise<number> {
   const { data, errors } = await gateway.ask<{ personsConnection: { totalCount: number } }>(TOTAL);
   expect(errors).toBeUndefined();

@@ -1,4 +1,5 @@
 import { GraphQLError, print, parse, type ExecutionResult } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ask } from '../support/clients/multipart.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
@@ -139,6 +140,15 @@ describe('hooks see true values', () => {
     expect(observed.status).toBe((await got(plain, request)).status);
     expect(observed.results).toEqual([]);
   });
+});
+
+test('hooks of a plugin that another plugin adds are called', async () => {
+  const called: string[] = [];
+  const added = everyHook((hook) => called.push(hook));
+  const adding: Plugin = { onPluginInit: ({ addPlugin }) => addPlugin(added) };
+  await using gateway = await startGatewayOverSandbox({}, { plugins: [adding] });
+  expect((await gateway.ask('{ __typename }')).errors).toBeUndefined();
+  expect(called).toContain('onExecute');
 });
 
 test.each([

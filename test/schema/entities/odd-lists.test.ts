@@ -22,6 +22,18 @@ test('a record that is null because a field in it failed is reported as failed',
   }
 });
 
+test('when a field fails for all records, each has the error, and each page is requested once', async () => {
+  await using gateway = await startRanked(() => true);
+  await gateway.ask('{ allPersons { id } }');
+  const { received } = gateway.upstream;
+  const before = received.length;
+  const { data, errors = [] } = await gateway.entities(ids);
+  expect(data).toEqual({ _entities: ids.map(() => null) });
+  expect(errors).toHaveLength(ids.length);
+  expect(errors.every(({ message }) => message.startsWith('No rank for p'))).toBe(true);
+  expect(received.length - before).toBe(3);
+});
+
 test.each([
   ['a null in the list', null],
   ['an id that comes twice', { id: 'p70' }],
