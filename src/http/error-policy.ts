@@ -79,6 +79,7 @@ const EMPTY_REPLY: Reply = { status: 500, headers: {} };
  */
 function coded(error: GraphQLError): GraphQLError {
   const { code, http } = error.extensions as { code?: unknown; http?: { spec?: boolean } };
+  if (code === 'INTERNAL_SERVER_ERROR') error.extensions['http'] ??= { status: 500, spec: true };
   if (means(code, 'refusal')) return error;
   // The request is not a GraphQL request: then the status is 400, whatever the caller accepts.
   if (code === 'BAD_REQUEST' && http) http.spec = false;

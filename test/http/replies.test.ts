@@ -95,6 +95,18 @@ describe.each(WAYS)('a reply %s', (way, send) => {
   });
 });
 
+test.each([
+  ['application/graphql-response+json', 500],
+  ['application/json', 200],
+])('a reply that cannot be made has the status that %s requires', async (accept, status) => {
+  const { handler } = replying(failing);
+  const response = await handler.fetch('http://localhost/', { headers: { accept } });
+  expect([response.status, response.headers.get('content-type')]).toEqual([
+    status,
+    `${accept}; charset=utf-8`,
+  ]);
+});
+
 test('a reply through fetch is made only as far as it is read', async () => {
   let made = 0;
   const { handler } = replying(async function* () {
