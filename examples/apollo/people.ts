@@ -37,7 +37,8 @@ export const EVERYBODY = graphql(`
 `);
 
 /**
- * `relayStylePagination` joins the pages that `fetchMore` requests to one list.
+ * `relayStylePagination` joins the pages that `fetchMore` requests to one list. It has to know the filters of a list:
+ * `vacanciesConnection: relayStylePagination(['status'])`. Otherwise all share one list.
  *
  * @param credential the header of the signed-in user, `{ authorization: 'Bearer …' }`, which every request gets
  */

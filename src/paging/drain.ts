@@ -152,7 +152,7 @@ function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
   const isOurs = code !== undefined && code !== 'OTHER';
   const ended = `The drain ended after ${facts.drained} records`;
   return isOurs
-    ? codedError(code, `${ended}${why} ${nextSteps(facts)}`, {
+    ? codedError(code, `${ended}${why} ${nextSteps(facts, code)}`, {
         extensions: { ...known!.extensions, ...extended },
       })
     : codedError(
@@ -173,13 +173,15 @@ function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
 }
 
 /** Says what the caller can do now. Resuming behind records that the caller never got would lose them silently. */
-function nextSteps({ delivered, drained }: DrainFacts): string {
+function nextSteps({ delivered, drained }: DrainFacts, code?: string): string {
   switch (delivered) {
     case 'parts':
       return `${IN_THE_ANSWER.parts}Go on behind them with \`after\` set to the resumeAfter of this error.`;
     case 'whole':
       return (
-        `${IN_THE_ANSWER.whole}Send the operation again; or read these records with \`limit: ${drained}\`, ` +
+        // To whom it is forbidden, it stays so.
+        `${IN_THE_ANSWER.whole}${code === 'FORBIDDEN' ? 'Read' : 'Send the operation again; or read'} ` +
+        `these records with \`limit: ${drained}\`, ` +
         'and those behind them with `after` set to the resumeAfter of this error; or stream the list, which keeps what came.'
       );
     case 'result':
