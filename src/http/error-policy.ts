@@ -12,11 +12,14 @@ import {
 import { accepted } from './formats.ts';
 import { httpOf, shownError, shownExtensions } from './results.ts';
 import type { Clock } from '../clock.ts';
-import type { Exchange } from './exchange.ts';
+import type { Exchange, Notes } from './exchange.ts';
 import { errorReply, JSON_TYPE, type Reply } from './reply.ts';
 
+/** An exchange, as far as its errors need it; without notes, if it has no line in the log. */
+type Failing = Pick<Exchange, 'requestId'> & { readonly notes?: Pick<Notes, 'errorId'> };
+
 /** Replaces an unexpected error by one for callers. @param exchange whose answer the error is part of */
-export type MaskFor = (error: unknown, exchange: Pick<Exchange, 'requestId'>) => GraphQLError;
+export type MaskFor = (error: unknown, exchange: Failing) => GraphQLError;
 
 interface ErrorPolicyParts {
   readonly clock: Clock;
@@ -91,11 +94,7 @@ function coded(error: GraphQLError): GraphQLError {
 }
 
 /** Returns the error that a caller gets for one whose message is for the operator. @param origin the latter */
-type OperatorMask = (
-  error: GraphQLError,
-  origin: OperatorError,
-  exchange: Pick<Exchange, 'requestId'>,
-) => GraphQLError;
+type OperatorMask = (error: GraphQLError, origin: OperatorError, exchange: Failing) => GraphQLError;
 
 /**
  * Requests that fail for the same reason within this time share a log line, and its id: a log full of repetitions is
@@ -108,7 +107,7 @@ const MAX_MESSAGES = 100;
 /** Logs the message for the operator, and gives callers the id of that line. */
 function maskOperatorErrors(log: Logger, clock: Clock): OperatorMask {
   const lines = new Map<string, { readonly id: string; readonly at: number }>();
-  return (error, origin, { requestId }) => {
+  return (error, origin, { requestId, notes }) => {
     const { message, forCallers } = origin;
     let line = lines.get(message);
     if (!line || clock.elapsed() - line.at >= SHARED_MS) {
@@ -118,6 +117,7 @@ function maskOperatorErrors(log: Logger, clock: Clock): OperatorMask {
       const level = forCallers.needsOperator ? 'error' : 'warn';
       log[level]({ requestId, err: origin, errorId: line.id }, UNAVAILABLE);
     }
+    if (notes) notes.errorId ??= line.id;
     const forCaller = error.message === message ? messageForCallers(origin) : undefined;
     return withId(error, line.id, forCaller);
   };
@@ -130,8 +130,9 @@ const withOperatorMessage: OperatorMask = (error, { message }) =>
   error.message === message ? error : withMessage(error, `${error.message} ${message}`);
 
 function maskUnexpected(log: Logger, maskOperatorError: OperatorMask): MaskFor {
-  const logged = (cause: unknown, { requestId }: Pick<Exchange, 'requestId'>): string => {
+  const logged = (cause: unknown, { requestId, notes }: Failing): string => {
     const id = randomUUID();
+    if (notes) notes.errorId ??= id;
     log.error({ requestId, err: cause, errorId: id }, 'unexpected error');
     return id;
   };

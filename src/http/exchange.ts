@@ -34,13 +34,15 @@ export interface Caller {
 export type Outcome = 'OK' | 'OTHER' | 'LEFT' | ErrorCode;
 
 /** What the log and the metrics say about a request. It is written on the way, and read at the end only. */
-interface Notes {
+export interface Notes {
   /** The name of a trusted operation, or its id if it has none; empty for any other operation. */
   trustedName: string;
   /** Undefined until the operation is executed. */
   operationType: string | undefined;
   /** The code of the first error of the answer. */
   outcome: Outcome | undefined;
+  /** The id of the first log line that says more about an error of the answer. */
+  errorId: string | undefined;
 }
 
 /** Who a request is to everything that is done for it. */
@@ -57,7 +59,12 @@ export class Exchange {
   readonly cause: Cause | undefined;
   /** Headers of the answer, whichever stage replies. Names in lower case. */
   readonly replyHeaders: Record<string, string>;
-  readonly notes: Notes = { trustedName: '', operationType: undefined, outcome: undefined };
+  readonly notes: Notes = {
+    trustedName: '',
+    operationType: undefined,
+    outcome: undefined,
+    errorId: undefined,
+  };
   #caller: Caller | undefined;
   #stoppedBy: 'caller' | 'gateway' | undefined;
   #leaving: Set<() => void> | undefined;

@@ -119,11 +119,17 @@ interface Ended {
   readonly outcome: Outcome;
 }
 
+/** A host name with its port; nothing else may come from a header into the log. */
+const HOST = /^[A-Za-z0-9.:[\]-]{1,260}$/;
+
 function lineOf(
-  { requestId, method, path, caller, notes: { operationType, trustedName } }: Exchange,
+  exchange: Exchange,
   { client, cost }: RequestCause,
   { status, ms, outcome }: Ended,
 ) {
+  const { requestId, method, path, caller, notes } = exchange;
+  const { operationType, trustedName, errorId } = notes;
+  const host = exchange.inbound.host ?? '';
   return {
     requestId,
     method,
@@ -134,6 +140,9 @@ function lineOf(
     operationType,
     operation: trustedName || undefined,
     code: outcome === 'OK' ? undefined : outcome,
+    errorId,
+    // The one that ALLOWED_HOSTS may lack.
+    host: status === 421 && HOST.test(host) ? host : undefined,
     // The operator chose the name of an API key. The subject of a token may be a person.
     caller: caller?.name.startsWith('key:') ? caller.name.slice('key:'.length) : undefined,
     client: client.name,

@@ -56,8 +56,10 @@ test('a stored pair that cannot be used is reported by an id, which is logged wi
   const { id } = errors![0]!.extensions as { id: string };
   expect(errors![0]!.message).toContain(id);
   expect(JSON.stringify(errors)).not.toContain(ELSEWHERE);
-  const logged = gateway.logged.filter(({ errorId }) => errorId === id);
-  expect(gateway.logged.filter(({ msg }) => msg === 'unexpected error')).toEqual(logged);
+  const [request] = gateway.logged.filter(({ msg, code }) => msg === 'request' && code);
+  expect(request).toMatchObject({ requestId: 'of-the-caller', errorId: id });
+  const logged = gateway.logged.filter(({ msg }) => msg === 'unexpected error');
+  expect(logged.map(({ errorId }) => errorId)).toEqual([id]);
   expect(logged).toMatchObject([
     {
       level: 50,
@@ -92,7 +94,9 @@ test.each([
   expect(text).toContain('"code":"DRAIN_INTERRUPTED"');
   expect(text).not.toContain(ELSEWHERE);
   const [, id] = /Report this id to the operator of the gateway: ([\w-]+)/.exec(text) ?? [];
-  expect(gateway.logged.filter(({ errorId }) => errorId === id)).toMatchObject([
+  expect(
+    gateway.logged.filter(({ errorId, msg }) => errorId === id && msg !== 'request'),
+  ).toMatchObject([
     { level: 50, msg: 'unexpected error', err: { message: expect.stringContaining(ELSEWHERE) } },
   ]);
 });
@@ -111,7 +115,9 @@ test('a drain that ends because the service refuses the access token tells its c
   );
   expect(message).toContain(`Report this id to the operator of the gateway: ${id}`);
   expect(message).not.toMatch(/token|administrator/);
-  expect(gateway.logged.filter(({ errorId }) => errorId === id)).toMatchObject([
+  expect(
+    gateway.logged.filter(({ errorId, msg }) => errorId === id && msg !== 'request'),
+  ).toMatchObject([
     { level: 50, err: { message: expect.stringMatching(/refuses the gateway's access token/) } },
   ]);
 });

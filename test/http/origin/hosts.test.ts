@@ -56,8 +56,8 @@ describe('the accepted host names', () => {
   });
 });
 
-test('the refusal names the setting to change, but not its value', async () => {
-  const { gateway } = await start({ allowedHosts: ['internal.example.com'] });
+test('the refusal names the setting to change, but not its value, and the log has the host name', async () => {
+  const { gateway, logged } = await start({ allowedHosts: ['internal.example.com'] });
   for (const init of [
     { method: 'POST', headers: { 'content-type': 'application/json' }, body: ASK },
     { headers: { accept: 'text/html' } },
@@ -69,6 +69,7 @@ test('the refusal names the setting to change, but not its value', async () => {
     expect(text).toContain('the operator of the gateway adds it to ALLOWED_HOSTS');
     expect(text).not.toContain('internal');
   }
+  expect(logged.map(({ host }) => host)).toEqual(Array<string>(3).fill('evil.example'));
 });
 
 test('probes are answered under any host name, because they use IP addresses', async () => {
