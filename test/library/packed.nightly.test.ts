@@ -76,6 +76,7 @@ test('the package contains JavaScript, the types of its exports, the snapshot of
     [
       'LICENSE',
       ...readdirSync('src/config').map((name) => `dist/src/config/${name.replace('.ts', '.d.ts')}`),
+      'dist/src/clock.d.ts',
       'dist/src/config.d.ts',
       'dist/src/errors.d.ts',
       'dist/src/library/index.d.ts',
