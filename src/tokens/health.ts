@@ -215,7 +215,8 @@ function specialOfLate(state: State | null, now: number, wording: Wording): Part
   const { refusals, claim, expiresAt } = state;
   const expiry = now < expiresAt ? '' : 'The access token has expired. ';
   if (isLive(claim, now)) {
-    return { what: expiry + underWay(claim!), step: afterClaim(claim!, wording) };
+    const what = expiry + underWay(claim!);
+    return { what, code: 'UPSTREAM_UNREACHABLE', step: afterClaim(claim!, wording) };
   }
   if (now < expiresAt) return {};
   if (refusals === 0) return { what: 'The access token has expired, and was not refreshed.' };
