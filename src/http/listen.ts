@@ -55,7 +55,7 @@ const TIME_OUTS: TimeOuts = {
 
 const PATIENCE_MS = 10_000;
 
-/** The size of a request line and headers, bytes. Node answers 431 for more. */
+/** The size of a request line and headers, bytes. Node answers 431 for more, and for more headers. */
 const MAX_HEADER_BYTES = 16 * 1024;
 /** Many short headers take several times their bytes. Browsers and proxies together send up to 50. */
 const MAX_HEADERS = 100;
@@ -109,9 +109,8 @@ export async function listen(
         if (closing) setImmediate(() => server.closeIdleConnections());
       });
       useOriginForm(request);
-      const refused = statusOfRefused(request);
-      if (refused) response.writeHead(refused, { connection: 'close' }).end();
-      else handler(request, response);
+      if (hasValidHost(request)) handler(request, response);
+      else response.writeHead(400, { connection: 'close' }).end();
     },
   );
   server.maxHeadersCount = MAX_HEADERS;
@@ -215,17 +214,9 @@ function closed(acceptor: NetServer): Promise<void> {
   return new Promise((resolve) => void acceptor.close(() => resolve()));
 }
 
-/** Returns the status for a request that is refused for its headers alone; undefined for any other. */
-function statusOfRefused({
-  rawHeaders,
-  headers: { host },
-}: IncomingMessage): 400 | 431 | undefined {
-  // Node has dropped the other headers, which may include a second credential.
-  if (rawHeaders.length > 2 * MAX_HEADERS) return 431;
-  // A request with an invalid host is answered with 400, whatever it requests (RFC 9112, 3.2).
-  const isHost =
-    host === undefined || (/^[^/?#@\\]+$/.test(host) && URL.canParse(`http://${host}`));
-  return isHost ? undefined : 400;
+/** A request with an invalid host is answered with 400, whatever it requests (RFC 9112, 3.2). */
+function hasValidHost({ headers: { host } }: IncomingMessage): boolean {
+  return host === undefined || (/^[^/?#@\\]+$/.test(host) && URL.canParse(`http://${host}`));
 }
 
 function explain(
