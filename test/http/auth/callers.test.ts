@@ -1,0 +1,359 @@
+import { createHmac } from 'node:crypto';
+import { exportJWK, exportSPKI } from 'jose';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { listen, type Listening } from '../../../src/http/listen.ts';
+import { headOf, openBare } from '../../support/clients/bare-client.ts';
+import { entryFor } from '../../support/gateway/api-key.ts';
+import { startGateway } from '../../support/gateway/gateway.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../../support/gateway/over-fake.ts';
+import { makeExecutableSchema, personPages, PERSONS } from '../../support/imitations/honest.ts';
+import { post, type Body } from '../front.ts';
+import { seconds, startIssuer, type Issuer } from './issuer.ts';
+
+// Which callers are admitted, and what each of them may do. The scopes of operations are in every-way.test.ts.
+
+const SECRET = 'of-ada@example.com';
+/** Objects lead back to the root, as some payloads of mutations do. */
+const SDL = `${PERSONS}
+  type Person { id: ID! email: String }
+  extend type Query { me: Person thing: Thing }
+  "Its fields have the names of router fields."
+  type Thing { _service: String _entities: String root: Query }
+  type Mutation { change: Query }`;
+const schema = makeExecutableSchema(SDL, {
+  Query: {
+    persons: personPages(['1']),
+    me: () => ({ id: '1' }),
+    thing: () => ({ _service: 'a', _entities: 'b', root: {} }),
+  },
+  Person: { email: () => SECRET },
+  Mutation: { change: () => ({}) },
+});
+
+const PORTAL = 'rsk_of-the-portal-0123456789012345678901';
+const WRITER = 'rsk_of-the-writer-0123456789012345678901';
+const ROUTER = 'rsk_of-the-router-0123456789012345678901';
+const BLIND = 'rsk_of-a-router-without-pii-0123456789012';
+const apiKeys = [
+  entryFor(PORTAL, 'portal', 'read', 'pii'),
+  entryFor(WRITER, 'writer', 'read', 'write'),
+  entryFor(ROUTER, 'router', 'read', 'write', 'router', 'pii'),
+  entryFor(BLIND, 'blind', 'read', 'router'),
+];
+const SUBJECT = 'ada-lovelace';
+
+let issuer: Issuer;
+let gateway: GatewayOverFake;
+let server: Listening;
+beforeAll(async () => {
+  issuer = await startIssuer();
+  await issuer.addKey('RS256', 'rsa');
+  await issuer.addKey('EdDSA', 'ed');
+  const config = { auth: { apiKeys, jwt: issuer.jwt }, mutations: 'all' as const, maxAliases: 1 };
+  const overrides = { fields: { 'Person.email': { scope: 'pii' } } };
+  gateway = await startGatewayOverFake({ schema }, { snapshot: SDL, overrides, config });
+  server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+});
+afterAll(async () => {
+  await server.close();
+  await gateway[Symbol.asyncDispose]();
+  await issuer[Symbol.asyncDispose]();
+});
+
+const ME = '{ me { id } }';
+const EMAIL = '{ me { email } }';
+const CHANGE = 'mutation { change { __typename } }';
+const SERVICE = '{ _service { sdl } }';
+const BEHIND = 'mutation { change { _service { sdl } } }';
+const NAMESAKES = '{ thing { _service _entities } }';
+const ENTITY =
+  '{ _entities(representations: [{ __typename: "Person", id: "1" }]) { ... on Person { email } } }';
+
+type Headers = Record<string, string>;
+type Outcome = 'answered' | 'UNAUTHENTICATED' | 'FORBIDDEN';
+type Row = readonly [name: string, outcome: Outcome, headers: Sent, query: string];
+type Sent = () => Headers | Promise<Headers>;
+
+const withKey =
+  (key: string): Sent =>
+  () => ({ 'x-api-key': key });
+const bearer =
+  (claims: object = {}, kid: string | undefined = 'ec'): Sent =>
+  async () =>
+    authorization(await issuer.token({ sub: SUBJECT, ...claims }, { kid }));
+const made =
+  (make: () => Promise<string>): Sent =>
+  async () =>
+    authorization(await make());
+const written =
+  (write: (token: string) => string): Sent =>
+  async () => ({ authorization: write(await issuer.token()) });
+const both =
+  (key: string, token: Sent): Sent =>
+  async () => ({ 'x-api-key': key, ...(await token()) });
+const authorization = (token: string) => ({ authorization: `Bearer ${token}` });
+
+function rows(outcome: Outcome, query: string, sent: Readonly<Record<string, Sent>>): Row[] {
+  return Object.entries(sent).map(([name, headers]) => [name, outcome, headers, query]);
+}
+
+const CALLERS: readonly Row[] = [
+  ...rows('answered', ME, {
+    'an API key': withKey(PORTAL),
+    'a token signed by a curve': bearer(),
+    'a token signed by RSA': bearer({}, 'rsa'),
+    'a token signed by Ed25519': bearer({}, 'ed'),
+    'a token without a key id, where only one key can be meant': made(() =>
+      issuer.token({ sub: SUBJECT }, { kid: undefined }),
+    ),
+    'a token of several audiences': bearer({ aud: ['elsewhere', 'recruiting'] }),
+    'a token that expired within the leeway of 30 s': bearer({ exp: seconds(-20) }),
+    'a token that becomes valid within the leeway': bearer({ nbf: seconds(20) }),
+    'a scheme in other letters': written((token) => `bEARER ${token}`),
+  }),
+  ...rows('UNAUTHENTICATED', ME, {
+    'no credential': () => ({}),
+    'the beginning of a key': withKey(PORTAL.slice(0, -1)),
+    'a key in capitals': withKey(PORTAL.toUpperCase()),
+    'a key twice': withKey(`${PORTAL}, ${PORTAL}`),
+    'the name of a property': withKey('constructor'),
+    'a key in the header of tokens': () => ({ authorization: PORTAL }),
+    'a key as a token': () => authorization(PORTAL),
+    'a key in a cookie': () => ({ cookie: `x-api-key=${PORTAL}` }),
+    'a token of another issuer': bearer({ iss: 'https://login.test/' }),
+    'a token for another audience': bearer({ aud: 'recruiting2' }),
+    'an expired token': bearer({ exp: seconds(-60) }),
+    'a token that never expires': bearer({ exp: undefined }),
+    'a token that is not valid yet': bearer({ nbf: seconds(60) }),
+    'a token of an unknown key': made(async () => {
+      const [, ...others] = (await issuer.token()).split('.');
+      return [base64({ alg: 'ES256', kid: 'unknown' }), ...others].join('.');
+    }),
+    'a token signed by nobody': made(
+      async () => `${base64({ alg: 'none' })}.${await validClaims()}.`,
+    ),
+    'a token signed with the public key as a secret': made(async () => {
+      const signed = `${base64({ alg: 'HS256', kid: 'rsa' })}.${await validClaims()}`;
+      const secret = await exportSPKI(issuer.publicKey('rsa'));
+      return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
+    }),
+    'a token that brings its key along': made(async () => {
+      const [, ...others] = (await issuer.token()).split('.');
+      const jwk = await exportJWK(issuer.publicKey('ec'));
+      return [base64({ alg: 'ES256', jwk }), ...others].join('.');
+    }),
+    'a token with the signature of another': made(async () => {
+      const [head, body] = (await issuer.token({ scope: 'read write' })).split('.');
+      return [head, body, (await issuer.token()).split('.')[2]].join('.');
+    }),
+    'a scheme without a token': written(() => 'Bearer'),
+    'a token without a scheme': written((token) => token),
+    'a token under another scheme': written((token) => `Basic ${token}`),
+    'a token twice': written((token) => `Bearer ${token}, Bearer ${token}`),
+    'a key with a wrong token': both(PORTAL, () => authorization('hello')),
+    'a key with an expired token': both(WRITER, bearer({ exp: seconds(-60) })),
+    'a token with a wrong key': both('rsk_of-nobody', bearer()),
+  }),
+  // The scopes of a token are in one of two claims.
+  ...rows('answered', EMAIL, {
+    'a key with the scope of a field': withKey(PORTAL),
+    'a token with the scope of a field': bearer({ scope: 'read pii' }),
+    'a token with unknown scopes': bearer({ scope: 'openid read  pii' }),
+    'scopes in scp': bearer({ scope: undefined, scp: 'read pii' }),
+    'scopes in a list': bearer({ scope: undefined, scp: ['read', 'pii', 7, null] }),
+    'scopes in both claims': bearer({ scope: 'read', scp: ['pii'] }),
+  }),
+  ...rows('FORBIDDEN', EMAIL, {
+    'a key without the scope of a field': withKey(WRITER),
+    'a token without the scope of a field': bearer(),
+    'a scope in capitals': bearer({ scope: 'read PII' }),
+    'two scopes in one entry of a list': bearer({ scope: undefined, scp: ['read pii'] }),
+    'a scope of which the key has none': both(BLIND, bearer({ scope: 'read pii' })),
+  }),
+  ...rows('FORBIDDEN', ME, {
+    'similar scopes': bearer({ scope: 'READ reader read+write toString' }),
+    'claims of another form': bearer({ scope: { read: true }, scp: 1 }),
+  }),
+  // A program that acts for a person may do what both of them may do.
+  ...rows('answered', CHANGE, {
+    'both may write': both(WRITER, bearer({ scope: 'read write' })),
+  }),
+  ...rows('FORBIDDEN', CHANGE, {
+    'only the key may write': both(WRITER, bearer()),
+    'only the token may write': both(PORTAL, bearer({ scope: 'read write' })),
+  }),
+  // The scope router counts if the key has it, whatever token comes with it.
+  ...rows('answered', ENTITY, {
+    'entities for a router': withKey(ROUTER),
+    'entities for a token of a router': bearer({ scope: 'read pii router' }),
+    'entities for a router with the token of its client': both(
+      ROUTER,
+      bearer({ scope: 'read pii' }),
+    ),
+  }),
+  ...rows('FORBIDDEN', ENTITY, {
+    'a field of entities for a router without its scope': withKey(BLIND),
+    'a field of entities for a client without its scope': both(ROUTER, bearer()),
+    'entities for a token that is not of a router': bearer({ scope: 'read pii' }),
+    'entities for a key that is not of a router': both(
+      PORTAL,
+      bearer({ scope: 'read pii router' }),
+    ),
+  }),
+  ...rows('FORBIDDEN', SERVICE, {
+    'the SDL for a key that is not of a router': withKey(PORTAL),
+    'the SDL for a router that may not read': bearer({ scope: 'write router' }),
+  }),
+  ...rows('answered', BEHIND, { 'the SDL behind a mutation for a router': withKey(ROUTER) }),
+  ...rows('FORBIDDEN', BEHIND, { 'the SDL behind a mutation for a writer': withKey(WRITER) }),
+  ...rows('FORBIDDEN', '{ thing { root { _service { sdl } } } }', {
+    'the SDL on a way back to the root': withKey(PORTAL),
+  }),
+  ...rows('answered', NAMESAKES, { 'fields with the names of router fields': withKey(PORTAL) }),
+];
+
+test.each(CALLERS)('%s is %s', async (_, outcome, make, query) => {
+  const headers = await make();
+  const before = gateway.upstream.received.length;
+  const response = await gateway.fetch('/graphql', post({ query }, headers));
+  const text = await response.text();
+  const { data, errors } = JSON.parse(text) as Body;
+  if (outcome === 'answered') {
+    expect(errors?.map(({ extensions }) => extensions.code) ?? []).not.toContain('FORBIDDEN');
+    expect([response.status, text.includes(SECRET)]).toEqual([200, query.includes('email')]);
+  } else {
+    expect([data, errors!.map(({ extensions }) => extensions.code)]).toEqual([
+      undefined,
+      [outcome],
+    ]);
+    expect(response.status).toBe(outcome === 'UNAUTHENTICATED' ? 401 : 200);
+    expect(gateway.upstream.received).toHaveLength(before);
+  }
+  const parts = Object.values(headers).flatMap((sent) => sent.split(/[ .]/));
+  const seen = JSON.stringify([
+    text,
+    gateway.logged,
+    gateway.upstream.received.map((request) => [request.headers, request.body]),
+  ]);
+  // No credential is repeated, logged or sent on.
+  for (const part of [...parts.filter(({ length }) => length > 12), SUBJECT]) {
+    expect(seen).not.toContain(part);
+  }
+});
+
+test('the reason for refusing a token is logged, and not its content', async () => {
+  for (const token of [await issuer.token({ aud: 'of-max' }), 'nonsense']) {
+    await gateway.fetch('/graphql', post({ query: ME }, authorization(token)));
+    expect(JSON.stringify(gateway.logged)).not.toMatch(/of-max|nonsense/);
+  }
+  const lines = gateway.logged.filter(({ msg }) => msg === 'a bearer token was refused');
+  expect(lines.slice(-2)).toMatchObject([
+    { requestId: expect.any(String), code: 'ERR_JWT_CLAIM_VALIDATION_FAILED', claim: 'aud' },
+    { requestId: expect.any(String), code: 'ERR_JWS_INVALID' },
+  ]);
+});
+
+test('of two credentials of one kind neither is accepted, none is read from the address, and no body is awaited', async () => {
+  const good = `Authorization: Bearer ${await issuer.token()}\r\n`;
+  const bad = 'Authorization: Bearer hello\r\n';
+  const key = `x-api-key: ${PORTAL}\r\n`;
+  const get = 'GET /graphql?query={me{id}}';
+  const head = 'HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n';
+  for (const [text, status] of [
+    [`${get} ${head}${good}`, 200],
+    [`${get} ${head}${good}${bad}`, 401],
+    [`${get} ${head}${bad}${good}`, 401],
+    [`${get} ${head}${good}${good}`, 401],
+    [`${get} ${head}${key}`, 200],
+    [`${get} ${head}${key}${key}`, 401],
+    [`${get}&x-api-key=${PORTAL} ${head}`, 401],
+    [`POST /graphql ${head}Content-Type: application/json\r\nContent-Length: 100\r\n`, 401],
+  ] as const) {
+    const answer = await headOf(openBare(server, `${text}\r\n`));
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  }
+});
+
+const KEY_WAY = 'an API key from the operator of this gateway, as "x-api-key: <key>"';
+const TOKEN_WAY = 'the access token of a signed-in user, as "authorization: Bearer <token>"';
+const KEY_CHALLENGE = 'ApiKey realm="recruiting-subgraph", header="x-api-key"';
+const TOKEN_CHALLENGE = 'Bearer realm="recruiting-subgraph"';
+
+test.each<[string, 'keys' | 'tokens' | 'both', Sent, string, string]>([
+  [
+    'neither',
+    'both',
+    () => ({}),
+    `This request has no credential. Send ${KEY_WAY}, or ${TOKEN_WAY}.`,
+    `${KEY_CHALLENGE}, ${TOKEN_CHALLENGE}`,
+  ],
+  [
+    'a wrong key',
+    'both',
+    withKey('wrong'),
+    'The API key in x-api-key is not valid. Check that it is complete and sent only once, ' +
+      'or request a new one from the operator of this gateway.',
+    `${KEY_CHALLENGE}, ${TOKEN_CHALLENGE}`,
+  ],
+  [
+    'a wrong token',
+    'both',
+    () => authorization('wrong'),
+    'The authorization header has no bearer token that is valid for this gateway now. ' +
+      'Get a new token and send it once, as "authorization: Bearer <token>"; ' +
+      'if that is refused too, the operator of this gateway finds the reason in the log.',
+    `${KEY_CHALLENGE}, ${TOKEN_CHALLENGE}, error="invalid_token"`,
+  ],
+  [
+    'a token where only keys are accepted',
+    'keys',
+    bearer(),
+    `A bearer token is not accepted by this gateway. Send ${KEY_WAY}.`,
+    KEY_CHALLENGE,
+  ],
+  [
+    'a key where only tokens are accepted',
+    'tokens',
+    withKey(PORTAL),
+    `An API key is not accepted by this gateway. Send ${TOKEN_WAY}.`,
+    TOKEN_CHALLENGE,
+  ],
+])('a caller with %s learns what to send', async (_, accepted, sent, message, challenge) => {
+  const auth = {
+    apiKeys: accepted === 'tokens' ? [] : [entryFor(PORTAL, 'portal', 'read')],
+    jwt: accepted === 'keys' ? undefined : issuer.jwt,
+  };
+  await using other = await startGateway(gateway.upstream, { config: { auth } });
+  const accept = 'application/graphql-response+json, application/json;q=0.9';
+  const ask = (headers: Headers) =>
+    other.fetch('/graphql', post({ query: '{ __typename }' }, { accept, ...headers }));
+  const response = await ask(await sent());
+  expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, challenge]);
+  expect(response.headers.get('content-type')).toMatch(/^application\/graphql-response\+json;/);
+  const errors = [{ message, extensions: { code: 'UNAUTHENTICATED' } }];
+  expect(await response.json()).toEqual({ errors });
+  // The header of a kind that is not accepted does no harm beside the other one.
+  if (accepted === 'keys') expect((await ask(await both(PORTAL, sent)())).status).toBe(200);
+  if (accepted === 'tokens') expect((await ask(await both(PORTAL, bearer())())).status).toBe(200);
+});
+
+test('only a router may use more aliases, whoever sent the operation first', async () => {
+  for (const [query, keys] of [
+    ['{ a: me { id } b: me { id } }', [ROUTER, PORTAL]],
+    ['{ c: me { id } d: me { id } }', [PORTAL, ROUTER]],
+  ] as const) {
+    for (const key of [...keys, ...keys]) {
+      const sent = post({ query }, { 'x-api-key': key });
+      const text = await (await gateway.fetch('/graphql', sent)).text();
+      expect(text.includes('OPERATION_TOO_COMPLEX')).toBe(key === PORTAL);
+    }
+  }
+});
+
+async function validClaims(): Promise<string> {
+  return (await issuer.token()).split('.')[1]!;
+}
+
+function base64(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url');
+}

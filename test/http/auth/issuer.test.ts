@@ -1,0 +1,209 @@
+import type { RequestListener } from 'node:http';
+import { connect, createServer, type AddressInfo } from 'node:net';
+import type { JWK } from 'jose';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { keySet, MAX_AGE_MS, RETRY_MS } from '../../../src/http/auth/key-set.ts';
+import { entryFor } from '../../support/gateway/api-key.ts';
+import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
+import { recordingLog } from '../../support/gateway/recording-log.ts';
+import { ManualClock } from '../../support/random/manual-clock.ts';
+import { post, type Body } from '../front.ts';
+import { startIssuer, type Issuer } from './issuer.ts';
+
+let issuer: Issuer;
+let EC: JWK;
+let SECOND: JWK;
+beforeAll(async () => {
+  issuer = await startIssuer();
+  await issuer.addKey('ES256', 'second');
+  [EC, SECOND] = issuer.keys as [JWK, JWK];
+});
+afterAll(() => issuer[Symbol.asyncDispose]());
+beforeEach(() => issuer.answer(answering({ keys: [EC, SECOND] })));
+
+function answering(content: unknown): RequestListener {
+  return (_, response) => response.end(JSON.stringify(content));
+}
+
+test('while the keys of an issuer cannot be fetched, its tokens are not refused, and API keys work', async () => {
+  issuer.answer((_, response) => void response.destroy());
+  const { ask, fetched } = await openDoor();
+  const token = await issuer.token();
+  for (let tries = 0; tries < 3; tries += 1) {
+    expect(await ask({ authorization: `Bearer ${token}` })).toEqual({
+      status: 503,
+      errors: [
+        {
+          message: expect.stringMatching(/was not checked\. Keep it, and try again in [1-5] s\.$/),
+          extensions: { code: 'RATE_LIMITED', retryAfter: expect.any(Number) },
+        },
+      ],
+    });
+  }
+  expect(fetched()).toBe(1);
+  expect((await ask({ 'x-api-key': 'a key' })).status).toBe(200);
+});
+
+test.each<[string, () => readonly unknown[], named: number]>([
+  ['without ids, as in a rotation', () => [{ ...SECOND, kid: undefined }, withoutId()], 401],
+  ['of an unknown kind', () => [{ kty: 'LATTICE', kid: 'new' }, EC], 200],
+  ['that are none', () => [null, 7, EC], 200],
+])('tokens are accepted from a key beside others %s', async (_, keysOf, named) => {
+  issuer.answer(answering({ keys: keysOf() }));
+  const { ask } = await openDoor();
+  const unnamed = await issuer.token({}, { kid: undefined });
+  for (const [token, status] of [
+    [unnamed, 200],
+    [await issuer.token(), named],
+    [unnamed.slice(0, -20), 401],
+  ] as const) {
+    expect((await ask({ authorization: `Bearer ${token}` })).status).toBe(status);
+  }
+});
+
+function withoutId(): JWK {
+  const { kid: _, ...others } = EC;
+  return others;
+}
+
+test('tokens that no key could have signed cause no request to the issuer', async () => {
+  const { ask, fetched } = await openDoor();
+  const claims = (await issuer.token()).split('.')[1];
+  for (const alg of ['none', 'HS256', 'PBES2-HS256+A128KW', 'ES256K', 'constructor']) {
+    const head = Buffer.from(JSON.stringify({ alg, kid: 'ec' })).toString('base64url');
+    expect((await ask({ authorization: `Bearer ${head}.${claims}.c2ln` })).status).toBe(401);
+  }
+  expect(fetched()).toBe(0);
+});
+
+test('the keys are fetched with the first token, once for all waiting callers and for many unknown ids', async () => {
+  const { has, fetched } = keys();
+  let asked: string | undefined;
+  issuer.answer((request, response) => {
+    asked = `${request.method} ${request.url}`;
+    answering({ keys: [EC] })(request, response);
+  });
+  expect(fetched()).toBe(0);
+  const storm = Array.from({ length: 50 }, (_, at) => has(`made-up-${at}`));
+  expect(await Promise.all([has('ec'), has('ec')])).toEqual([true, true]);
+  expect(new Set(await Promise.all(storm))).toEqual(new Set([false]));
+  expect([fetched(), asked]).toEqual([1, 'GET /keys?of=all']);
+});
+
+test('a withdrawn key is refused once the key set has reached its age', async () => {
+  const { has, clock } = keys();
+  expect(await has('second')).toBe(true);
+  issuer.answer(answering({ keys: [EC] }));
+  clock.jump(MAX_AGE_MS - 1);
+  expect(await has('second')).toBe(true);
+  clock.jump(1);
+  expect([await has('second'), await has('ec')]).toEqual([false, true]);
+});
+
+const pouring: RequestListener = (_, response) => {
+  const pour = () => {
+    while (!response.destroyed && response.write(' '.repeat(64 * 1024)));
+  };
+  response.on('drain', pour);
+  pour();
+};
+
+test.each<[string, RequestListener, string]>([
+  [
+    'refuses',
+    (_, response) => response.writeHead(500).end('secret'),
+    'the server answered with status 500',
+  ],
+  [
+    'points elsewhere',
+    (_, response) => response.writeHead(302, { location: '/other' }).end(),
+    'the server answered with status 302',
+  ],
+  ['is no JSON', (_, response) => response.end('<p>secret</p>'), 'the answer is not JSON'],
+  ['has no list', answering({ keys: 'none' }), 'the answer is not a set of keys'],
+  ['never ends', pouring, 'the answer is larger than 262144 bytes'],
+  ['never begins', () => {}, 'no complete answer within 0.2 s'],
+  ['breaks off', (_, response) => void response.destroy(), 'UND_ERR_SOCKET'],
+])(
+  'while the answer %s, known keys remain valid, others are unclear, and the log has the reason',
+  async (_, reply, reason) => {
+    const timeoutMs = reason.includes('0.2') ? 200 : undefined;
+    const known = keys({ timeoutMs });
+    expect(await known.has('ec')).toBe(true);
+    issuer.answer(reply);
+    known.clock.jump(MAX_AGE_MS);
+    expect([await known.has('ec'), await known.has('ec'), known.fetched()]).toEqual([
+      true,
+      true,
+      2,
+    ]);
+    expect(known.logged).toMatchObject([{ level: 40, reason }]);
+
+    const fresh = keys({ timeoutMs });
+    expect(await fresh.has('ec')).toBe(RETRY_MS / 1_000);
+    fresh.clock.jump(RETRY_MS - 1_000);
+    expect([await fresh.has('ec'), fresh.fetched()]).toEqual([1, 1]);
+
+    issuer.answer(answering({ keys: [SECOND] }));
+    for (const { clock, has } of [known, fresh]) {
+      clock.jump(RETRY_MS);
+      await expect.poll(() => has('ec')).toBe(false);
+      expect(await has('second')).toBe(true);
+    }
+  },
+);
+
+test('the request for the keys goes through the system’s proxy', async () => {
+  const connects: string[] = [];
+  const proxy = createServer((socket) => {
+    socket.once('data', (head) => {
+      connects.push(head.toString().split('\r\n')[0]!);
+      const to = connect(Number(new URL(issuer.jwt.jwksUrl).port), '127.0.0.1', () => {
+        socket.write('HTTP/1.1 200 OK\r\n\r\n');
+        socket.pipe(to).pipe(socket);
+      });
+      for (const end of [socket, to]) end.on('error', () => {});
+    });
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void proxy.close());
+  const { port } = proxy.address() as AddressInfo;
+  expect(await keys({ proxy: `http://127.0.0.1:${port}` }).has('ec')).toBe(true);
+  expect(connects).toEqual([`CONNECT ${new URL(issuer.jwt.jwksUrl).host} HTTP/1.1`]);
+});
+
+/** A gateway that accepts a key, and tokens of the issuer. */
+async function openDoor() {
+  const auth = { apiKeys: [entryFor('a key', 'portal', 'read')], jwt: issuer.jwt };
+  const gateway = await startGatewayOverSandbox({ persons: 1 }, { config: { auth } });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  const before = issuer.requests;
+  return {
+    fetched: () => issuer.requests - before,
+    ask: async (headers: Record<string, string>) => {
+      const response = await gateway.fetch('/graphql', post({ query: '{ __typename }' }, headers));
+      return { status: response.status, ...((await response.json()) as Body) };
+    },
+  };
+}
+
+function keys({
+  timeoutMs = 5_000,
+  proxy,
+}: { timeoutMs?: number | undefined; proxy?: string } = {}) {
+  const clock = new ManualClock();
+  const { log, logged } = recordingLog();
+  const before = issuer.requests;
+  const find = keySet(issuer.jwt.jwksUrl, { clock, log, timeoutMs, proxy });
+  return {
+    clock,
+    logged,
+    fetched: () => issuer.requests - before,
+    /** Whether there is such a key, or in how many seconds that may be clear. */
+    has: (kid: string): Promise<boolean | number> =>
+      Promise.resolve(find({ alg: 'ES256', kid }, { payload: '', signature: '' })).then(
+        () => true,
+        ({ retrySeconds }: { retrySeconds?: number }) => retrySeconds ?? false,
+      ),
+  };
+}
