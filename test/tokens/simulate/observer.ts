@@ -1,10 +1,8 @@
 import { codeOf } from '../../../src/errors.ts';
-import type { Exchange as Outcome } from '../../../src/tokens/service.ts';
 import { CLAIM_MS, type Received, type State } from '../../../src/tokens/state.ts';
 import type { VirtualTime } from './virtual-time.ts';
 import type { Database, Kind } from './database.ts';
 import type { Machine, Process } from './process.ts';
-import type { Row } from './rows.ts';
 import type { Exchange, Service } from './service.ts';
 
 /** The right to exchange, as the database gave it. */
@@ -33,7 +31,6 @@ export interface Claimed {
 export class Observer {
   readonly violations: string[] = [];
   readonly lines: string[] = [];
-  readonly rows = new Map<Row, number>();
   service!: Service;
   database!: Database;
   readonly #time: VirtualTime;
@@ -60,10 +57,6 @@ export class Observer {
     this.lines.push(`${(this.#time.now / 1000).toFixed(3).padStart(9)} s  ${text}`);
   }
 
-  met(row: Row): void {
-    this.rows.set(row, (this.rows.get(row) ?? 0) + 1);
-  }
-
   #violate(text: string): void {
     this.violations.push(text);
     this.note(`VIOLATION: ${text}`);
@@ -86,13 +79,10 @@ export class Observer {
     }
     const { refreshToken } = next.pair;
     if (!this.#saved.has(refreshToken)) this.#saved.set(refreshToken, this.#time.now);
-    if (kind === 'put back') this.met('the newest pair is put back');
-    if (kind === 'import') this.met('replicas start at once on one link');
   }
 
   onGoneBack(before: State | null, after: State | null): void {
     this.note(`the database goes back to generation ${after?.generation ?? 0}`);
-    this.met(after ? 'the database loses commits' : 'the table of the tokens is emptied');
     this.#wentBackAt = this.#time.now;
     const [from, to] = [after?.generation ?? 0, before?.generation ?? 0];
     for (let generation = from + 1; generation <= to; generation += 1) {
@@ -103,16 +93,15 @@ export class Observer {
 
   /** Claims are dated ahead then, and count as over. */
   onClockSetBack(): void {
-    this.met('the clock of the database is set back');
     this.#wentBackAt = this.#clockSetBackAt = this.#time.now;
   }
 
   onSend(exchange: Exchange): void {
     const { by, refreshToken, claim } = exchange;
     if (!claim) return this.#violate(`${by.name} sends without a claim`);
+    if (by.isTerminated) this.#violate(`${by.name} sends although it was asked to end`);
     if (this.#time.now - claim.at > 26_000) this.#violate(`${by.name} sends long after its claim`);
     const earlier = this.service.exchanges.filter((each) => each.refreshToken === refreshToken);
-    if (earlier.length > 0) this.met('a refresh token is sent again');
     for (const other of earlier) this.#expectNoClash(exchange, claim, other);
   }
 
@@ -144,16 +133,6 @@ export class Observer {
     }
   }
 
-  onAnswer({ by, oddity, wasEarly, refreshToken, gave }: Exchange, outcome: Outcome): void {
-    this.note(`${by.name} hears ${outcome.kind}${'why' in outcome ? ` (${outcome.why})` : ''}`);
-    if (oddity) this.met(`an exchange with: ${oddity}`);
-    if (wasEarly) this.met('an exchange is refused as too early');
-    const wasRefused = this.service.exchanges.some(
-      (exchange) => exchange.wasEarly && exchange.refreshToken === refreshToken,
-    );
-    if (gave && wasRefused) this.met('what was refused as too early is accepted after the expiry');
-  }
-
   /** A caller is given this access token. */
   onUse(by: Process, accessToken: string): void {
     const exchange = this.service.exchanges.find((each) => each.gave?.accessToken === accessToken);
@@ -161,9 +140,8 @@ export class Observer {
     if (by.isDead || !exchange?.spends || next === undefined || this.#used.has(next)) return;
     this.#used.add(next);
     if (this.#saved.has(next) || this.#isInFile(next)) return;
-    if (by.machine.folder.missing.has(next)) {
-      return this.met('nothing can be saved, neither to the store nor to a file');
-    }
+    // Nothing could be written, so it is used from memory.
+    if (by.machine.folder.missing.has(next)) return;
     this.#violate(`${by.name} uses ${accessToken} before it is saved`);
   }
 
@@ -196,42 +174,7 @@ export class Observer {
 
   onDeath(by: Process): void {
     this.note(`${by.name} has ended`);
-    this.#countDeath(by);
     this.#expectKept();
-  }
-
-  #countDeath(by: Process): void {
-    const claim = this.#claims.get(by);
-    const exchange = this.service.exchanges.findLast((each) => each.by === by);
-    const { point, at } = by.last;
-    const isNow = this.#time.now - at < 15;
-    if (point === 'save committed' && isNow) return this.met('killed after the save');
-    if (point === 'claim committed' && isNow) return this.met('killed after the claim');
-    if (exchange && !exchange.isOver) {
-      this.met(exchange.gave ? 'killed before the answer was read' : 'killed while sending');
-    } else if (
-      exchange?.receivedAt !== undefined &&
-      !this.#saved.has(exchange.gave!.refreshToken)
-    ) {
-      this.met('killed with an unsaved pair');
-    } else if (claim && exchange?.claim !== claim) this.met('killed after the claim');
-    else if (this.database.state?.claim) this.met('killed during recovery');
-    else this.met('killed before the claim');
-  }
-
-  onStop(by: Process, ms: number): void {
-    this.note(`${by.name} is stopped for ${ms / 1000} s`);
-    if (ms < CLAIM_MS) return;
-    if (by.last.point === 'claim committed' || by.last.point === 'send') {
-      this.met('stopped between claim and send, longer than every time-out');
-    } else if (this.#isExchanging(by)) {
-      this.met('stopped while sending, longer than every time-out');
-    }
-  }
-
-  onTermination(by: Process): void {
-    this.note(`${by.name} is asked to end`);
-    if (this.#isExchanging(by)) this.met('asked to end during an exchange');
   }
 
   /** It has closed as it was asked to. */

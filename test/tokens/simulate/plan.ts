@@ -1,60 +1,18 @@
 import fc from 'fast-check';
-import { INTERRUPTIONS, KINDS, type Interruption } from './database.ts';
+import { INTERRUPTIONS, KINDS } from './database.ts';
 import { POINTS, type Trap } from './process.ts';
 import { ODDITIES, type Oddity } from './service.ts';
 
-/** The faults of the replicas, their service and their database; everything else in a history follows from the plan. */
-export interface Plan {
-  readonly replicas: number;
-  readonly sharesFolder: boolean;
-  /** Seconds. */
-  readonly life: number;
-  readonly revokesOnRefresh: boolean;
-  readonly refusesEarly: boolean;
-  /** A refresh token must not be sent again after an exchange without a clear answer. Never if it `refusesEarly`. */
-  readonly revokesOnReuse: boolean;
-  /** All replicas start at once on a token link; otherwise the store has a set. */
-  readonly fromLink: boolean;
-  readonly isPooled: boolean;
-  /** The clock of the database is this far ahead, ms. */
-  readonly ahead: number;
-  readonly steps: readonly Step[];
-  /** For delays and jitter. */
-  readonly seed: number;
-}
-
-/** A step, and the wait before it, ms. */
-export type Step = { readonly after: number } & Deed;
-
-export type Deed =
-  /** All replicas meet an expired token together. */
-  | { readonly do: 'meet'; readonly oddity: Oddity | null }
-  | { readonly do: 'ask'; readonly by: number; readonly times: number }
-  | { readonly do: 'kill' | 'terminate' | 'start'; readonly by: number }
-  | { readonly do: 'stop' | 'cutOff' | 'folderFull'; readonly by: number; readonly forMs: number }
-  /** The next exchange runs into a trap. */
-  | { readonly do: 'trap'; readonly trap: Trap; readonly oddity: Oddity | null }
-  | { readonly do: 'interrupt'; readonly interruption: Interruption; readonly times: number }
-  | {
-      readonly do: 'databaseDown' | 'databaseFull' | 'unreachable' | 'blocked';
-      readonly forMs: number;
-    }
-  | { readonly do: 'goBack' | 'restoreBackup'; readonly lost: number }
-  | { readonly do: 'empty' }
-  | { readonly do: 'clock'; readonly by: number; readonly ms: number }
-  | { readonly do: 'databaseClock'; readonly ms: number };
-
+const of = <const T extends string | number | boolean>(...what: T[]) => fc.constantFrom(...what);
 /** Selects a replica, whatever their number is. */
 const by = fc.nat({ max: 9 });
-const forMs = fc.constantFrom(800, 5_000, 40_000, 200_000);
-const of = <const T extends string>(...what: T[]) => fc.constantFrom(...what);
+const forMs = of(800, 5_000, 40_000, 200_000);
 
-// The slow ones are often cut short by another fault.
-const someOddity = fc.constantFrom<Oddity>(
+const oddity = fc.constantFrom<Oddity>(
   ...ODDITIES,
+  // The slow ones are often cut short by another fault.
   ...(['late answer', 'no answer', 'processed after its client has given up'] as const),
 );
-const oddity = fc.option(someOddity, { freq: 4 });
 
 /** The moments at which most is at stake, and how often each of them is chosen. */
 const MOMENTS: readonly [number, Omit<Trap, 'forMs'>][] = [
@@ -81,80 +39,85 @@ const trap: fc.Arbitrary<Trap> = fc.oneof(
     arbitrary: fc.record({
       point: fc.constantFrom(...POINTS),
       effect: of('kill', 'stop', 'terminate', 'cutOff', 'noRoom'),
-      delayMs: fc.constantFrom(0, 0, 60),
-      forMs: fc.constantFrom(2_000, 200_000),
+      delayMs: of(0, 0, 60),
+      forMs: of(2_000, 200_000),
     }),
   },
 );
 
-const interrupted: fc.Arbitrary<Deed> = fc.record({
-  do: of('interrupt'),
-  interruption: fc.record({
-    kind: fc.constantFrom(...KINDS, 'claim', 'save', 'save'),
-    what: fc.constantFrom(...INTERRUPTIONS),
-  }),
-  // A call is repeated once; after that the pair is unsaved.
-  times: fc.constantFrom(1, 1, 8),
+const interruption = fc.record({
+  kind: fc.constantFrom(...KINDS, 'claim', 'save', 'save'),
+  what: fc.constantFrom(...INTERRUPTIONS),
 });
 
-const lost = fc.integer({ min: 1, max: 5 });
+const often = <T>(weight: number, arbitrary: fc.Arbitrary<T>) => ({ weight, arbitrary });
 
-const deed: fc.Arbitrary<Deed> = fc.oneof(
-  { weight: 14, arbitrary: fc.record({ do: of('trap'), trap, oddity }) },
-  { weight: 22, arbitrary: fc.record({ do: of('meet'), oddity: someOddity }) },
-  { weight: 8, arbitrary: interrupted },
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      do: of('databaseDown', 'databaseFull', 'unreachable', 'blocked'),
-      forMs,
+const deed = fc.oneof(
+  // The next exchange runs into a trap.
+  often(
+    14,
+    fc.record({ do: of('trap'), trap, oddity: fc.option(oddity, { freq: 4, nil: undefined }) }),
+  ),
+  // All replicas meet an expired token together.
+  often(22, fc.record({ do: of('meet'), oddity })),
+  // A call is repeated once; after that the pair is unsaved.
+  often(8, fc.record({ do: of('interrupt'), interruption, times: of(1, 1, 8) })),
+  often(5, fc.record({ do: of('databaseDown', 'databaseFull', 'unreachable', 'blocked'), forMs })),
+  often(2, fc.record({ do: of('ask'), by, times: of(3, 20) })),
+  often(3, fc.record({ do: of('kill', 'terminate', 'start', 'start'), by })),
+  often(4, fc.record({ do: of('stop', 'cutOff', 'cutOff', 'folderFull'), by, forMs })),
+  // The database loses its last commits; a backup is restored while no process runs.
+  often(
+    4,
+    fc.record({
+      do: of('goBack', 'goBack', 'restoreBackup'),
+      lost: fc.integer({ min: 1, max: 5 }),
     }),
-  },
-  { weight: 2, arbitrary: fc.record({ do: of('ask'), by, times: fc.constantFrom(3, 20) }) },
-  { weight: 3, arbitrary: fc.record({ do: of('kill', 'terminate', 'start', 'start'), by }) },
-  {
-    weight: 4,
-    arbitrary: fc.record({ do: of('stop', 'cutOff', 'cutOff', 'folderFull'), by, forMs }),
-  },
-  { weight: 4, arbitrary: fc.record({ do: of('goBack', 'goBack', 'restoreBackup'), lost }) },
-  { weight: 2, arbitrary: fc.record({ do: of('empty') }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: of('databaseClock'),
-      ms: fc.constantFrom(-600_000, -86_400_000),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
+  ),
+  often(2, fc.record({ do: of('empty') })),
+  often(2, fc.record({ do: of('databaseClock'), ms: of(-600_000, -86_400_000) })),
+  often(
+    1,
+    fc.record({
       do: of('clock'),
       by,
-      ms: fc.constantFrom(-86_400_000, -60_000, 90_000, 86_400_000, 31_536_000_000),
+      ms: of(-86_400_000, -60_000, 90_000, 86_400_000, 31_536_000_000),
     }),
-  },
+  ),
 );
 
-const after = fc.constantFrom(0, 60, 200, 2_000, 20_000, 40_000);
+/** Ms. */
+const after = of(0, 60, 200, 2_000, 20_000, 40_000);
 
-export const plan: fc.Arbitrary<Plan> = fc.record({
+/** The faults of the replicas, their service and their database; everything else in a history follows from the plan. */
+export const plan = fc.record({
   replicas: fc.oneof(
-    { weight: 30, arbitrary: fc.constant(2) },
-    { weight: 10, arbitrary: fc.constant(3) },
+    often(30, of(2)),
+    often(10, of(3)),
     // They cost much: each of them reads the store after every commit of another one.
-    { weight: 1, arbitrary: fc.integer({ min: 4, max: 10 }) },
+    often(1, fc.integer({ min: 4, max: 10 })),
   ),
+  /** Of emergency files. */
   sharesFolder: fc.boolean(),
-  life: fc.constantFrom(120, 900, 900),
+  /** Of access tokens, seconds. */
+  life: of(120, 900, 900),
   revokesOnRefresh: fc.boolean(),
-  refusesEarly: fc.constantFrom(false, false, true),
-  revokesOnReuse: fc.constantFrom(false, false, false, true),
+  refusesEarly: of(false, false, true),
+  /** A refresh token must not be sent again after an exchange without a clear answer. Never if it `refusesEarly`. */
+  revokesOnReuse: of(false, false, false, true),
+  /** All replicas start at once on a token link; otherwise the store has a set. */
   fromLink: fc.boolean(),
+  /** Behind a transaction pooler no replica is told of a change. */
   isPooled: fc.boolean(),
-  ahead: fc.constantFrom(0, -300_000, 3_600_000),
+  /** The clock of the database is this far ahead, ms. */
+  ahead: of(0, -300_000, 3_600_000),
   steps: fc.array(
-    fc.tuple(after, deed).map(([ms, next]): Step => ({ after: ms, ...next })),
+    fc.tuple(after, deed).map(([ms, next]) => ({ after: ms, ...next })),
     { maxLength: 9, size: 'max' },
   ),
+  /** For delays and jitter. */
   seed: fc.noShrink(fc.integer()),
 });
+
+export type Plan = typeof plan extends fc.Arbitrary<infer P> ? P : never;
+export type Step = Plan['steps'][number];

@@ -13,7 +13,6 @@ import type { Received } from '../../../src/tokens/state.ts';
 import { setImmediate } from './turns.ts';
 import type { VirtualTime } from './virtual-time.ts';
 import { BEGINNING, type Database, type Kind } from './database.ts';
-import type { Flaw } from './flaws.ts';
 import type { Observer } from './observer.ts';
 import type { Service } from './service.ts';
 
@@ -73,7 +72,6 @@ export interface Surroundings {
   readonly observer: Observer;
   readonly link: { read(): Promise<Pair> } | undefined;
   readonly traps: Trap[];
-  readonly flaw: Flaw | undefined;
   readonly random: () => number;
   readonly log: Logger;
   /** Neither the database nor the folder of the machine can be written. */
@@ -87,17 +85,12 @@ export class Process {
   isDead = false;
   isStopped = false;
   isTerminated = false;
-  stoppedMs = 0;
   wokenAt = 0;
-  /** The point that it reached last, and when. */
-  last = { point: '', at: 0 };
   keeper: TokenKeeper | undefined;
   readonly #surroundings: Surroundings;
   readonly #clock: Clock;
   /** Events that arrived while it was stopped. */
   readonly #inbox: (() => void)[] = [];
-  #wakes = 0;
-  #stoppedAt = 0;
 
   constructor(machine: Machine, surroundings: Surroundings) {
     machine.starts += 1;
@@ -109,7 +102,7 @@ export class Process {
   }
 
   async start(): Promise<void> {
-    const { service, database, observer, link, random, log, flaw } = this.#surroundings;
+    const { service, database, observer, link, random, log } = this.#surroundings;
     const parts: KeeperParts = {
       store: database.open(this),
       service: service.of(this),
@@ -125,7 +118,7 @@ export class Process {
       random,
     };
     try {
-      this.keeper = await createTokenKeeper(flaw ? flaw(parts, this) : parts);
+      this.keeper = await createTokenKeeper(parts);
     } catch (error) {
       observer.note(`${this.name} cannot start: ${(error as Error).message}`);
       this.kill();
@@ -199,8 +192,7 @@ export class Process {
 
   /** Reaches a point; does not return if the process is dead then, or returns only when it is woken. */
   async reach(point: string): Promise<void> {
-    const { traps, time } = this.#surroundings;
-    this.last = { point, at: time.now };
+    const { traps } = this.#surroundings;
     const at = traps.findIndex((trap) => trap.point === point);
     if (at >= 0 && !this.isDead) this.#befall(traps.splice(at, 1)[0]!);
     if (this.isDead) await never;
@@ -240,29 +232,21 @@ export class Process {
     if (this.isDead || this.isStopped) return;
     const { time, observer } = this.#surroundings;
     this.isStopped = true;
-    this.#stoppedAt = time.now;
-    this.#wakes += 1;
-    const wake = this.#wakes;
-    observer.onStop(this, ms);
-    time.after(ms, () => {
-      if (wake === this.#wakes) this.wake();
-    });
+    observer.note(`${this.name} is stopped for ${ms / 1000} s`);
+    time.after(ms, () => this.wake());
   }
 
   wake(): void {
     if (!this.isStopped) return;
     this.isStopped = false;
     this.wokenAt = this.#surroundings.time.now;
-    this.stoppedMs += this.wokenAt - this.#stoppedAt;
     this.#surroundings.observer.note(`${this.name} is woken`);
     for (const next of this.#inbox.splice(0)) this.run(next);
   }
 
   cutOffFor(ms: number): void {
-    const { time, observer } = this.#surroundings;
-    observer.met('a replica is cut off from the database');
     this.machine.isCutOff = true;
-    time.after(ms, () => (this.machine.isCutOff = false));
+    this.#surroundings.time.after(ms, () => (this.machine.isCutOff = false));
   }
 
   /** As SIGTERM does. */
@@ -270,7 +254,7 @@ export class Process {
     if (this.isDead || this.isTerminated) return;
     if (!this.keeper) return this.kill();
     this.isTerminated = true;
-    this.#surroundings.observer.onTermination(this);
+    this.#surroundings.observer.note(`${this.name} is asked to end`);
     await this.keeper.close();
     if (this.isDead) return;
     this.#surroundings.observer.onClosed(this);

@@ -151,7 +151,7 @@ export class Service {
     await by.outside(() => time.sleep(chance.between(1, 40)), 'connect');
     if (this.isUnreachable) return { kind: 'unsent', why: 'ECONNREFUSED' };
     if (this.oddities[0] === 'no connection') {
-      observer.met(`an exchange with: ${this.oddities.shift()!}`);
+      this.oddities.shift();
       return { kind: 'unsent', why: 'ECONNREFUSED' };
     }
     await by.reach('send');
@@ -175,7 +175,7 @@ export class Service {
     const outcome = await by.outside(() => this.#answer(exchange, pair), 'answer');
     exchange.isOver = true;
     if (outcome.kind === 'granted') exchange.receivedAt = time.now;
-    observer.onAnswer(exchange, outcome);
+    observer.note(`${by.name} hears ${outcome.kind}${'why' in outcome ? ` (${outcome.why})` : ''}`);
     return outcome;
   }
 
