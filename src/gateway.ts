@@ -30,7 +30,7 @@ import { CallerBudgets } from './paging/page-budget.ts';
 import { scopedUsesIn } from './schema/field-scopes.ts';
 import { serveSnapshot, type ServedSchema } from './schema/served/served-schema.ts';
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
-import { createTokenKeeper, type KeeperParts, type TokenKeeper } from './tokens/keeper.ts';
+import { openTokenKeeper, type KeeperParts, type TokenKeeper } from './tokens/keeper.ts';
 import { proxyAgent } from './tokens/service.ts';
 import { graphqlToolsExecutor } from './upstream/executor.ts';
 import { openUpstream, type SendToService, type Upstream } from './upstream/upstream.ts';
@@ -287,7 +287,7 @@ async function keepTokens(
 ): Promise<TokenKeeper> {
   let keeper: TokenKeeper | undefined;
   const onExchange = telemetry.tokens(() => keeper?.health());
-  keeper = await createTokenKeeper({ ...parts, onExchange });
+  keeper = await openTokenKeeper({ ...parts, onExchange });
   return keeper;
 }
 

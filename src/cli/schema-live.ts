@@ -8,7 +8,7 @@ import {
   KINDS,
   type SchemaDifference,
 } from '../schema/compare-schemas.ts';
-import { introspect, type LiveSchema } from '../schema/introspect.ts';
+import { introspect, type LiveSchema } from '../schema/live-schema.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 import { readSnapshotFile } from '../setup/operator-files.ts';
 import type { AccessToken } from '../tokens/keeper.ts';

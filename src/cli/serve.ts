@@ -33,11 +33,8 @@ export async function serve(terminal: Terminal): Promise<void> {
     await listen(gateway.handler, {
       host: config.host,
       port: config.port,
-      onDropped: onceInAWhile((dropped) =>
-        log.warn({ dropped }, 'new connections were closed, because too many are open'),
-      ),
-      onCut: (requests) =>
-        log.warn({ requests }, 'requests were cut off, because they did not end in time'),
+      onDropped: onceInAWhile((dropped) => log.warn({ dropped }, TOO_MANY_CONNECTIONS)),
+      onCut: (requests) => log.warn({ requests }, CUT_OFF),
     }),
   );
   announce(server.url, access.settings.recruitingUrl, setup, terminal);
@@ -55,6 +52,12 @@ export async function serve(terminal: Terminal): Promise<void> {
   log.info('stopping: requests in flight have 10 s to finish, and a token pair is saved first');
   gateway.stopRefreshing();
 }
+
+const TOO_MANY_CONNECTIONS =
+  'new connections were closed, because too many are open. Find the client that leaves them open, or add a replica.';
+
+const CUT_OFF =
+  'requests were cut off, because they did not end in time: streams, or long drains. Their callers send them again.';
 
 /** Reports the addresses: as a log line among JSON lines, otherwise as links to open. */
 function announce(

@@ -120,7 +120,7 @@ export class ListField implements NestedFiller {
       yield {
         texts: offsets.map((offset) => page.page.records[offset]!.texts[0]!),
         errors: errorsIn(page, [this.key], from),
-        resumeAfter: cursorAt(list.cursors, endOf(page)!),
+        resumeAfter: cursorAt(list.nameInCursors, endOf(page)!),
         listLength: this.#shared.lists.indexes.get(list.name)?.records,
       };
     }
@@ -159,7 +159,7 @@ export class ListField implements NestedFiller {
     const inCursors = filters.filter(([, value]) => value !== null);
     return {
       name: nameOf(list, filters, marks),
-      cursors: nameOf(list, inCursors, marks),
+      nameInCursors: nameOf(list, inCursors, marks),
       args,
       parent,
     };
@@ -199,7 +199,7 @@ export class ListField implements NestedFiller {
       signal,
       keepsAll: delivered === 'whole',
     });
-    const toCursor = (at: Position) => cursorAt(list.cursors, at);
+    const toCursor = (at: Position) => cursorAt(list.nameInCursors, at);
     return drain(pages, { limit, position, budget: call.drainBudget, signal, toCursor, delivered });
   }
 
@@ -207,12 +207,12 @@ export class ListField implements NestedFiller {
     const { limit, position } = this.#bounds(list);
     const { signal, drainBudget: budget } = requester;
     const pages = walkBehind(this.#paged(list, requester), position, limit);
-    const toCursor = (at: Position) => cursorAt(list.cursors, at);
+    const toCursor = (at: Position) => cursorAt(list.nameInCursors, at);
     return drain(pages, { limit, position, budget, signal, toCursor, delivered: 'whole' });
   }
 
   /** @throws BAD_USER_INPUT, CURSOR_INVALID */
-  #bounds({ cursors, args }: OpenedList) {
+  #bounds({ nameInCursors, args }: OpenedList) {
     const names = this.#adapter.all!;
     const limit = args[names.limit] as number | null | undefined;
     if (typeof limit === 'number' && limit < 0) {
@@ -221,7 +221,7 @@ export class ListField implements NestedFiller {
         `\`${names.limit}\` must not be negative, but it is ${limit}.`,
       );
     }
-    const position = decodeCursor(cursors, args[names.after] as string | null | undefined);
+    const position = decodeCursor(nameInCursors, args[names.after] as string | null | undefined);
     return { limit: limit ?? undefined, position };
   }
 
@@ -273,7 +273,7 @@ export class ListField implements NestedFiller {
         isBackward ? requester.forOverhead() : requester,
         isEmpty ? this.#barePages : this.#pages,
       ),
-      cursors: list.cursors,
+      nameInCursors: list.nameInCursors,
       max: this.#shared.connectionMax,
       lastName: names.last,
       inTurn: (begin) => walkInTurn(slots, { caller, operation, signal }, begin),
@@ -354,8 +354,8 @@ type Total = { readonly count: number } | { readonly error: unknown };
 interface OpenedList {
   /** Names the list with its filters. */
   readonly name: string;
-  /** The same for its cursors. */
-  readonly cursors: string;
+  /** The same in its cursors, where a filter that is null counts as absent. */
+  readonly nameInCursors: string;
   readonly args: Values;
   /** Undefined for a list of the root. */
   readonly parent: { readonly id: unknown } | undefined;

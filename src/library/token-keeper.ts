@@ -8,7 +8,7 @@ import { codedError, OperatorError, OperatorMistake } from '../errors.ts';
 import { emergencyIn, type Emergency } from '../tokens/emergency.ts';
 import { storeProblem } from '../tokens/errors.ts';
 import { PLAIN_WORDING, type TokenHealth } from '../tokens/health.ts';
-import { createTokenKeeper as keepTokens, type AccessToken } from '../tokens/keeper.ts';
+import { openTokenKeeper, type AccessToken } from '../tokens/keeper.ts';
 import { LONGEST_LIFE, readPair, type Lifetimes } from '../tokens/pair.ts';
 import { openPostgresStore } from '../tokens/postgres.ts';
 import { createSealer, type Sealer } from '../tokens/seal.ts';
@@ -121,7 +121,7 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
   const emergency = emergencyIn(rescueFolder, sealer);
   const store = await openStore({ path, postgres, sealer, emergency });
   const http = proxyAgent(process.env);
-  const keeper = await keepTokens({
+  const keeper = await openTokenKeeper({
     store,
     service: {
       exchange: exchangeAt({

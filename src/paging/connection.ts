@@ -26,7 +26,7 @@ export interface ConnectionArguments {
 /** A list whose connections are read. */
 export interface ConnectedList<R> extends PagedList<R> {
   /** Names the list in its cursors. Default: its name. */
-  readonly cursors?: string;
+  readonly nameInCursors?: string;
   /** The most records of one connection. */
   readonly max: number;
   /** The name of `last` in this list, for messages. Default: `last`. */
@@ -58,18 +58,18 @@ export async function readConnection<R>(
   args: ConnectionArguments,
 ): Promise<Connection<R>> {
   const { places, ...flags } = await readWindow(list, checkedArguments(list, args));
-  return { edges: edgesOf(list.cursors ?? list.name, places), ...flags };
+  return { edges: edgesOf(list.nameInCursors ?? list.name, places), ...flags };
 }
 
 /** Checks the arguments, also of a connection that is not read. @throws BAD_USER_INPUT, CURSOR_INVALID */
 export function checkedArguments(
-  list: Pick<ConnectedList<unknown>, 'name' | 'cursors' | 'max' | 'lastName'>,
+  list: Pick<ConnectedList<unknown>, 'name' | 'nameInCursors' | 'max' | 'lastName'>,
   args: ConnectionArguments,
 ): WindowArguments {
   return {
     ...checkedCounts(list, args),
-    after: decodeCursor(list.cursors ?? list.name, args.after),
-    before: decodeCursor(list.cursors ?? list.name, args.before),
+    after: decodeCursor(list.nameInCursors ?? list.name, args.after),
+    before: decodeCursor(list.nameInCursors ?? list.name, args.before),
   };
 }
 

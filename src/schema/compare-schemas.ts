@@ -1,6 +1,6 @@
 import { CriticalityLevel, diff, DiffRule } from '@graphql-inspector/core';
 import { buildSchema, lexicographicSortSchema, printSchema, type GraphQLSchema } from 'graphql';
-import { onOneLine } from './introspect.ts';
+import { onOneLine } from './live-schema.ts';
 
 /** The kinds of change, with what each means to callers as long as the snapshot stays the same. */
 export const KINDS = {

@@ -175,10 +175,7 @@ export class TokenHolder {
     this.#isShown = false;
     this.#keepInFile();
     const stored = await store.update(putBack(held, this.#parts.by));
-    this.#parts.log.warn(
-      { generation: held.generation },
-      'the token store lacked the newest pair, which was put back',
-    );
+    this.#parts.log.warn({ generation: held.generation }, PUT_BACK);
     this.#adopt(stored);
     return this.#state;
   }
@@ -330,8 +327,7 @@ export class TokenHolder {
 
   async #received(from: State, { pair, flaw }: { pair: Pair; flaw?: string }, begun: number) {
     const { clock, by, log, emergency } = this.#parts;
-    if (flaw !== undefined)
-      log.error({ flaw }, 'the service answered a refresh in an unexpected way');
+    if (flaw !== undefined) log.error({ flaw }, UNEXPECTED);
     const next = successor(from, pair);
     const rule = save(next, clock.elapsed() - begun, by);
     // Before the store, which can take seconds to fail: a kill in this time must not lose the pair.
@@ -427,8 +423,16 @@ export class TokenHolder {
   }
 }
 
+const PUT_BACK =
+  'the token store lacked the newest pair, which was put back. Find out who emptied the store or restored a copy of it, or why the ' +
+  'database lost a commit.';
+
+const UNEXPECTED =
+  'the service answered a refresh in an unexpected way, and its pair was taken. Report the flaw to the service.';
+
 const OTHER_STORE =
-  'Other tokens were imported into an emptied store during a refresh. They are used, and the pair of the refresh stays in its emergency file.';
+  'Other tokens were imported into an emptied store during a refresh. They are used, and the pair of the refresh stays in its ' +
+  'emergency file: remove that once nobody needs its pair.';
 
 const ENDINGS = {
   unclear: 'The service gave no clear answer to a refresh. The refresh token may be spent.',

@@ -50,12 +50,12 @@ const LONGEST_PAUSE_UNSENT_MS = 10_000;
 const LONGEST_PAUSE_MS = 5 * 60_000;
 
 /**
- * Creates the keeper. A store that is unavailable now, such as a database server that is down, is read as soon as it is
+ * Opens the keeper of a store. A store that is unavailable now, such as a database server that is down, is read as soon as it is
  * back.
  *
  * @throws Error for the operator if the store cannot be read, or belongs to another service
  */
-export async function createTokenKeeper(parts: KeeperParts): Promise<TokenKeeper> {
+export async function openTokenKeeper(parts: KeeperParts): Promise<TokenKeeper> {
   const keeper = new TokenKeeper(parts);
   await keeper.open();
   return keeper;
@@ -143,7 +143,7 @@ class TokenKeeper {
     const { state } = this.#holder;
     if (!state) throw fatalError('missing', null, this.#parts.wording);
     const isOlder = refused.generation !== state.generation;
-    if (isOlder) this.#acceptance.isRefused(refused);
+    if (isOlder) this.#acceptance.noteRefused(refused);
     // The newest one was refused a moment ago if this request was sent with an older one after it.
     if (this.#isYoung(state) && !isLast && !(isOlder && replays === 0))
       return this.#whileYoung(state, replays);
@@ -158,7 +158,7 @@ class TokenKeeper {
       return running && this.#patiently(running.then(tokenOf));
     }
     if (!this.#mayRenew(state)) return undefined;
-    this.#acceptance.isRefused(refused);
+    this.#acceptance.noteRefused(refused);
     return this.#patiently(this.#renew(state).then(tokenOf));
   }
 
@@ -192,6 +192,7 @@ class TokenKeeper {
     return age < 0 || age >= Math.min(LONGEST_UNACCEPTED_MS, patience, pair.expiresIn * 500);
   }
 
+  /** Gets a newer pair than this one, which the service refuses as expired: that of another process, or by a refresh. */
   async #renew(state: State): Promise<State> {
     const { clock } = this.#parts;
     const newest = await this.#holder.expire(state);
@@ -231,7 +232,7 @@ class TokenKeeper {
     try {
       const before = this.#holder.state?.generation;
       const state = await this.#holder.exchange();
-      if (before !== undefined) this.#acceptance.renewed(before);
+      if (before !== undefined) this.#acceptance.noteRenewed(before);
       this.#pause = undefined;
       return state;
     } catch (error) {
@@ -267,13 +268,13 @@ class TokenKeeper {
 
   /** Reports that the service accepted a token. */
   accepted(token: AccessToken): void {
-    this.#acceptance.isAcceptedNow(token);
+    this.#acceptance.noteAccepted(token);
   }
 
   /** Reports that the service refused a token, and that no other one helps. */
   refused(token: AccessToken): void {
     if (token.generation !== this.#holder.state?.generation) return;
-    this.#acceptance.isGivenUp(token);
+    this.#acceptance.noteGivenUp(token);
     // The next look at the store may be half a minute away.
     this.#reports.troubles(this.health().troubles);
   }
@@ -393,7 +394,7 @@ class Acceptance {
   #givenUp = 0;
   #unaccepted = 0;
 
-  isAcceptedNow({ generation }: AccessToken): void {
+  noteAccepted({ generation }: AccessToken): void {
     if (generation < this.#accepted) return;
     this.#accepted = generation;
     this.#unaccepted = 0;
@@ -404,7 +405,7 @@ class Acceptance {
     return this.#accepted >= generation;
   }
 
-  isRefused({ generation }: AccessToken): void {
+  noteRefused({ generation }: AccessToken): void {
     this.#refused = Math.max(this.#refused, generation);
   }
 
@@ -412,7 +413,7 @@ class Acceptance {
     return this.#refused >= generation;
   }
 
-  isGivenUp({ generation }: AccessToken): void {
+  noteGivenUp({ generation }: AccessToken): void {
     this.#givenUp = generation;
   }
 
@@ -420,7 +421,7 @@ class Acceptance {
     return this.#givenUp !== 0 && this.#givenUp === generation;
   }
 
-  renewed(generation: number): void {
+  noteRenewed(generation: number): void {
     if (this.isAccepted(generation)) this.#unaccepted = 0;
     else if (this.wasRefused({ generation })) this.#unaccepted += 1;
   }
@@ -474,7 +475,8 @@ const LINK_OUTCOMES = {
   'in use': 'Another process has imported tokens.',
   known:
     'TOKEN_LINK gives tokens that this store has already seen: they are in use or spent. Remove it, or set a new link.',
-  foreign: 'TOKEN_LINK was not imported: the token store belongs to another service.',
+  foreign:
+    'TOKEN_LINK was not imported: the token store belongs to another service. Correct RECRUITING_URL or TOKEN_STORE.',
 } as const;
 
 /** Log lines of the loop: each failure and each trouble once, and its end. */

@@ -5,7 +5,7 @@ import type { Clock } from '../../src/clock.ts';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
 import { PLAIN_WORDING, type Trouble } from '../../src/tokens/health.ts';
 import {
-  createTokenKeeper,
+  openTokenKeeper,
   type AccessToken,
   type KeeperParts,
   type TokenKeeper,
@@ -591,7 +591,7 @@ function worldOf(
     put: (rule: Rule<unknown>) => store.update(rule),
     state: async () => (await store.read()).state,
     start: async (changes: Partial<KeeperParts> = {}) => {
-      const keeper = await createTokenKeeper({
+      const keeper = await openTokenKeeper({
         store,
         service: {
           exchange: async ({ refreshToken }) => {

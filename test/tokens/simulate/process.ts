@@ -2,11 +2,7 @@ import type { Logger } from 'pino';
 import { codeOf } from '../../../src/errors.ts';
 import type { Clock } from '../../../src/clock.ts';
 import type { Emergency } from '../../../src/tokens/emergency.ts';
-import {
-  createTokenKeeper,
-  type KeeperParts,
-  type TokenKeeper,
-} from '../../../src/tokens/keeper.ts';
+import { openTokenKeeper, type KeeperParts, type TokenKeeper } from '../../../src/tokens/keeper.ts';
 import { PLAIN_WORDING } from '../../../src/tokens/health.ts';
 import type { Pair } from '../../../src/tokens/pair.ts';
 import type { Received } from '../../../src/tokens/state.ts';
@@ -118,7 +114,7 @@ export class Process {
       random,
     };
     try {
-      this.keeper = await createTokenKeeper(parts);
+      this.keeper = await openTokenKeeper(parts);
     } catch (error) {
       observer.note(`${this.name} cannot start: ${(error as Error).message}`);
       this.kill();
