@@ -1,533 +1,725 @@
-/** `tokens import`, `refresh`, `recover` and `export`, through the command line. */
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { expect, onTestFinished, test } from 'vitest';
-import { startService } from '../service/service.ts';
-import { adviceOn } from '../../src/setup/wording.ts';
+/** The `tokens` commands as an operator runs them: each row is one command, what it prints, and what it leaves. */
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { PassThrough } from 'node:stream';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { moveTo, successor, type State } from '../../src/tokens/state.ts';
-import { pairOf } from '../tokens/values.ts';
+import { startService } from '../service/service.ts';
+import { startHere } from '../support/gateway/run-here.ts';
 import { refusal } from '../support/imitations/scripted.ts';
-import { startServer } from '../support/test-server.ts';
+import { refusingAddress, startServer } from '../support/test-server.ts';
+import { pairOf } from '../tokens/values.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
-const DAY = 86_400_000;
-const SPENT = { status: 400, body: '{"error":"invalid_grant"}' };
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const [KEY, OTHER_KEY] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64'));
+const MADE_UP = JSON.stringify({ access_token: 'made-up', refresh_token: 'made-up-refresh' });
 const BROKEN = { status: 500, body: '{"oops":true}' };
-const MADE_UP = JSON.stringify({
-  access_token: 'made-up-access',
-  refresh_token: 'made-up-refresh',
-});
-const UNCERTAIN = adviceOn('uncertain', null, 0).step;
-const [KEY] = [1].map((byte) => Buffer.alloc(32, byte).toString('base64'));
-
-// --- import
-
-test.each<[string, (operator: Operator) => Promise<{ source: string; stdin?: string[] }>]>([
-  ['its link', async ({ service }) => ({ source: service.tokenLink })],
-  ['a file with the JSON', async (operator) => fileWith(operator, await jsonOf(operator))],
-  [
-    'standard input with the JSON, in pieces',
-    async (operator) => {
-      const json = await jsonOf(operator);
-      return { source: '-', stdin: [json.slice(0, 30), json.slice(30)] };
-    },
-  ],
-])('a set is imported from %s and exchanged at once, which ends its link', async (_, sourceOf) => {
-  const operator = await startOperator();
-  const { service, storePath } = operator;
-  const link = service.tokenLink;
-  const { source, stdin = [] } = await sourceOf(operator);
-  const { code, stdout, stderr } = await operator.tokens(['import', source], { stdin });
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(stdout).toContain(`Imported the token set "Sandbox" of ${new URL(service.url).host}`);
-  expect(stdout).toContain(
-    `Token store: sqlite:${storePath}, not encrypted (TOKEN_STORE_KEY is not set).`,
-  );
-  expect(stdout).toMatch(/Refreshed at once: generation 2 is in use\. .*lives for 1 day.*120 days/);
-  expect((await fetch(link)).status).toBe(404);
-  expect(service.exchanges).toMatchObject([{ outcome: 'answered' }]);
-  expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 2 });
-});
-
-test('an import says that the store is encrypted', async () => {
-  const { tokens, service, storePath } = await startOperator();
-  const { stdout } = await tokens(['import', service.tokenLink], {
-    env: { TOKEN_STORE_KEY: KEY! },
-  });
-  expect(stdout).toContain(`sqlite:${storePath}, encrypted with TOKEN_STORE_KEY.`);
-  expect(readFileSync(storePath).includes('sandbox-')).toBe(false);
-});
-
 const OF_ANOTHER = 'https://other.example.com/a-secret-path';
 
-/** What is given instead of a new set, the exit code, and what is said. */
-test.each<[string, (operator: Operator) => Promise<Given> | Given, number, RegExp]>([
-  ['over a set in use', newLink, 1, /\(generation 2\) that is in use\. .* add --replace\./],
-  ['of a token that was here', storedPair, 1, /has already seen this refresh token.*new token/],
-  ['of a link over plain http', () => ({ source: 'http://a.test/a-secret-path' }), 2, /https:\/\//],
-  ['of what is no link', () => ({ source: 'a.test/a-secret-path' }), 2, /is not a link.*ENOENT/],
-  ['of JSON as the argument', () => ({ source: '{"a":"a-secret-path"}' }), 2, /is not a link/],
-  ['of a page', (operator) => fileWith(operator, '<html>a-secret-path'), 1, /^This is a page/],
-  [
-    'of a foreign link',
-    () => ({ source: OF_ANOTHER }),
-    2,
-    /RECRUITING_URL is .*TOKEN_LINK_ORIGIN=/s,
-  ],
-  [
-    'of a foreign link in a pipe',
-    () => ({ source: '-', stdin: OF_ANOTHER }),
-    2,
-    /RECRUITING_URL is/,
-  ],
-])('an import %s is refused, changes nothing, and shows no secret', async (_, give, exit, said) => {
-  const operator = await startWithTokens();
-  const { source, stdin = '', replace = false } = await give(operator);
-  const args = ['import', source, ...(replace ? ['--replace'] : [])];
-  const { code, stdout, stderr } = await operator.tokens(args, { stdin: [stdin] });
-  expect({ code, stdout }).toEqual({ code: exit, stdout: '' });
-  expect(stderr).toMatch(said);
-  expect(stderr).not.toContain('a-secret-path');
-  expect(operator.service.exchanges).toHaveLength(1);
-  expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 2 });
-});
-
+/** What a command is given beside its name. */
 interface Given {
-  readonly source: string;
-  readonly stdin?: string;
-  readonly replace?: boolean;
+  readonly args?: readonly string[];
+  readonly stdin?: readonly string[];
+  readonly env?: Record<string, string>;
 }
 
-function newLink({ service }: Operator): Given {
-  return { source: service.makeNewSet() };
+type Cause = (operator: Operator) => Given | Promise<Given> | void | Promise<void>;
+
+const ofLink = (link: string, ...more: string[]): Given => ({ args: [link, ...more] });
+const ofText = (...stdin: string[]): Given => ({ args: ['-'], stdin });
+const jsonOf = async ({ service }: Operator) => (await fetch(service.tokenLink)).text();
+const fileWith = ({ file }: Operator, text: string): Given => {
+  writeFileSync(file('given'), text);
+  return ofLink(file('given'));
+};
+const emptyStore = ({ file }: Operator) => ({ TOKEN_STORE: `sqlite:${file('empty.db')}` });
+const toOther = ({ file }: Operator) => ({ args: [`sqlite:${file('other.db')}`] });
+/** A refresh that got this answer, before the command. */
+const refreshed = async (
+  { service, tokens }: Operator,
+  answer: Parameters<Operator['service']['tokenAnswers']['next']>[0],
+) => {
+  service.tokenAnswers.next(answer);
+  await tokens(['refresh']);
+};
+const waitingPair = async ({ emergency, stored }: Operator) => {
+  const next = successor(await stored(), pairOf('waiting'));
+  emergency.put(next, Date.now());
+  return emergency.pathOf(next);
+};
+
+const IMPORTS = {
+  'a link': ({ service }) => ofLink(service.tokenLink),
+  'a file with the JSON': async (operator) => fileWith(operator, await jsonOf(operator)),
+  'standard input with the JSON, in pieces': async (operator) => {
+    const json = await jsonOf(operator);
+    return ofText(json.slice(0, 30), json.slice(30));
+  },
+  'a link, with TOKEN_STORE_KEY': ({ service }) => ({
+    ...ofLink(service.tokenLink),
+    env: { TOKEN_STORE_KEY: KEY! },
+  }),
+  'a link at TOKEN_LINK_ORIGIN': async (operator) => {
+    const json = await jsonOf(operator);
+    const url = await startServer((_request, response) => response.end(json));
+    return { ...ofLink(`${url}/a-secret-path`), env: { TOKEN_LINK_ORIGIN: url } };
+  },
+  'a name with control characters': () =>
+    ofText(JSON.stringify({ ...(JSON.parse(MADE_UP) as object), name: 'Te\u001B[2Jst' })),
+  'a spent set': () => ofText(MADE_UP),
+  'a set whose exchange cannot be sent': async (operator) => {
+    const given = fileWith(operator, await jsonOf(operator));
+    await operator.service.down();
+    return given;
+  },
+  'a set whose exchange gets no clear answer': ({ service }) => {
+    service.tokenAnswers.next({ status: 500, body: '{"oops":true}' });
+    return ofLink(service.tokenLink);
+  },
+  'a link, without RECRUITING_URL': ({ service }) => ({
+    ...ofLink(service.tokenLink),
+    env: { RECRUITING_URL: '' },
+  }),
+  'a link, into a place that is no folder': ({ service, file }) => {
+    writeFileSync(file('plain'), '');
+    return { ...ofLink(service.tokenLink), env: { TOKEN_STORE: `sqlite:${file('plain')}/a.db` } };
+  },
+  'another link': ({ service }) => ofLink(service.makeNewSet()),
+  'another link, with --replace': ({ service }) => ofLink(service.makeNewSet(), '--replace'),
+  'a token that was here, with --replace': async ({ stored }) => {
+    const { accessToken, refreshToken } = (await stored()).pair;
+    const set = { access_token: accessToken, refresh_token: refreshToken };
+    return { args: ['-', '--replace'], stdin: [JSON.stringify(set)] };
+  },
+  'a spent set, with --replace': () => ({ args: ['-', '--replace'], stdin: [MADE_UP] }),
+  'a link over plain http': () => ofLink('http://a.test/a-secret-path'),
+  'what is neither a link nor a file': () => ofLink('a.test/a-secret-path'),
+  'JSON as the argument': () => ofLink('{"a":"a-secret-path"}'),
+  'a page': (operator) => fileWith(operator, '<html>a-secret-path'),
+  'a foreign link': () => ofLink(OF_ANOTHER),
+  'a foreign link in a pipe': () => ofText(OF_ANOTHER),
+} satisfies Record<string, Cause>;
+
+const CAUSES = {
+  nothing: () => {},
+  'no RECRUITING_URL': () => ({ env: { RECRUITING_URL: '' } }),
+  'a service that is down': ({ service }) => service.down(),
+  // The set
+  'a lost set': ({ alter }) => alter({ lost: true }),
+  'an uncertain set': ({ alter }) => alter({ claim: claimed() }),
+  'an uncertain set, the service being down': async ({ alter, service }) => {
+    await alter({ claim: claimed() });
+    await service.down();
+  },
+  'a set that has ended by the clock': ({ alter }) => alter({ savedAt: Date.now() - 121 * DAY }),
+  'a set that was moved': ({ alter }) => alter({ movedTo: 'sqlite:/elsewhere.db' }),
+  'a pause that the service asked for': ({ alter }) => alter({ notBefore: Date.now() + 600_000 }),
+  'an access token that is 17 hours old': ({ alter }) =>
+    alter({ savedAt: Date.now() - 17 * HOUR, expiresAt: Date.now() + 7 * HOUR }),
+  'a last day': ({ alter }) =>
+    alter((state) => {
+      const savedAt = Date.now() - 2 * DAY - 60_000;
+      const pair = { ...state.pair, expiresIn: 3 * 86_400, refreshTokenExpiresIn: 3 * 86_400 };
+      return { pair, savedAt, expiresAt: savedAt + 3 * DAY };
+    }),
+  'the exchange of another process': beginExchange,
+  'the exchange of another process, and an expired token': async (operator) => {
+    await beginExchange(operator);
+    await operator.alter({ expiresAt: Date.now() - 31_000 });
+  },
+  // What the service answers now
+  'an answer with status 500': ({ service }) => service.tokenAnswers.next(BROKEN),
+  'an answer with status 403': ({ service }) =>
+    service.tokenAnswers.next({ ...BROKEN, status: 403 }),
+  'an answer with status 429': ({ service }) =>
+    service.tokenAnswers.next({ ...BROKEN, status: 429 }),
+  'an expired access token': ({ service }) => service.expire(),
+  'a refused access token': ({ service }) => service.answerChecks(refusal('user_blocked', 403)),
+  'a refused query': ({ service }) => service.answer(refusal('insufficient_permissions', 403)),
+  'revoked tokens': ({ service }) => service.sandbox.revoke(),
+  // What a refresh got before
+  'a refresh that was never processed': (operator) => refreshed(operator, 'drop-before'),
+  'a lost answer': (operator) => refreshed(operator, 'drop-after'),
+  'a lost answer, and the last refusal': async (operator) => {
+    await refreshed(operator, 'drop-after');
+    operator.service.expire();
+    await operator.alter({ refusals: 3 });
+  },
+  'a refusal of revoked tokens': async ({ service, tokens }) => {
+    service.sandbox.revoke();
+    await tokens(['refresh']);
+  },
+  'an access token that is refused as expired, and the last refusal': async (operator) => {
+    await operator.alter({ claim: claimed(), refusals: 3 });
+    operator.service.answerChecks(refusal('token_expired'));
+    operator.service.tokenAnswers.next({ status: 400, body: '{"error":"invalid_grant"}' });
+  },
+  'an answer with a pair': (operator) => refreshed(operator, (body) => ({ status: 500, body })),
+  'an answer with a pair, and a loss after it': async (operator) => {
+    await refreshed(operator, (body) => ({ status: 500, body }));
+    await operator.alter({ claim: null, lost: true, refusals: 4 });
+  },
+  'an answer with a pair that is not accepted': (operator) =>
+    refreshed(operator, { status: 500, body: MADE_UP }),
+  // Emergency files
+  'an emergency file': async (operator) => void (await waitingPair(operator)),
+  'a damaged emergency file': async (operator) =>
+    writeFileSync(await waitingPair(operator), 'damaged'),
+  'an emergency file, and a store that is gone': async (operator) => {
+    await waitingPair(operator);
+    rmSync(operator.storePath);
+  },
+  'an emergency file, and an empty store': async (operator) => {
+    await waitingPair(operator);
+    return { env: emptyStore(operator) };
+  },
+  'an emergency file of another service': async (operator) => {
+    await waitingPair(operator);
+    return { env: { ...emptyStore(operator), RECRUITING_URL: 'https://other.example.com' } };
+  },
+  // Targets of an export
+  'a move': async (operator) => void (await operator.done('export', ...toOther(operator).args)),
+  'what is no address': () => ofLink('a-secret/tokens.db'),
+  'the store itself, by another path': ({ file }) =>
+    ofLink(`sqlite:${file('folder/../tokens.db')}`),
+  'a store with a set in use': async (operator) => {
+    const [TOKEN_STORE] = toOther(operator).args;
+    const env = { TOKEN_STORE: TOKEN_STORE! };
+    await operator.tokens(['import', operator.service.makeNewSet()], { env });
+    return toOther(operator);
+  },
+  'another store, of an uncertain set': async (operator) => {
+    await operator.alter({ claim: claimed() });
+    return toOther(operator);
+  },
+  'another store, of a move that was interrupted': async (operator) => {
+    const target = toOther(operator);
+    await operator.withStore((store) => store.update(moveTo(target.args[0]!, 'killed/1')));
+    return target;
+  },
+} satisfies Record<string, Cause>;
+
+/** What a command prints, and what it leaves. */
+interface Left {
+  /** Default: 1 */
+  readonly code?: number;
+  /** The requests to the token endpoint so far. Default: 1, of the import that the store has its tokens from. */
+  readonly sent?: number;
+  /** Of `tokens status --json`. */
+  readonly status?: object;
 }
 
-async function storedPair({ stored }: Operator): Promise<Given> {
-  const { accessToken, refreshToken } = (await stored()).pair;
-  const set = { access_token: accessToken, refresh_token: refreshToken };
-  return { source: '-', stdin: JSON.stringify(set), replace: true };
+type Row<C> = [command: string, when: C, prints: RegExp, left?: Left];
+
+async function outcomeOf(operator: Operator, command: string, cause: Cause) {
+  const { args = [], stdin = [], env = {} } = (await cause(operator)) ?? {};
+  const { code, stdout, stderr } = await operator.tokens([...command.split(' '), ...args], {
+    stdin,
+    env,
+  });
+  const text = stdout + stderr;
+  expect(text).not.toMatch(/made-up|a-secret/);
+  if (code === 0) expect(stderr).toBe('');
+  const sent = operator.service.exchanges.length;
+  const left = await operator.tokens(['status', '--json'], { env });
+  return { code, text, sent, status: JSON.parse(left.stdout) as unknown };
 }
 
-test('with --replace a set in use is replaced', async () => {
-  const { service, status, done } = await startWithTokens();
-  const said = await done('import', service.makeNewSet(), '--replace');
-  expect(said).toContain('generation 4 is in use');
-  expect(await status()).toMatchObject({ state: 'healthy', generation: 4 });
+function expectedOf([, , prints, { code = 1, sent = 1, status = {} } = {}]: Row<unknown>) {
+  return { code, text: expect.stringMatching(prints), sent, status };
+}
+
+const ok = (sent: number, generation: number, more = {}): Left => ({
+  code: 0,
+  sent,
+  status: { state: 'healthy', generation, ...more },
 });
+const fails = (sent: number, status: object = {}): Left => ({ sent, status });
+const KEPT: Left = { code: 2, status: { state: 'healthy', generation: 2 } };
 
-test('a spent set is tried again after 5 s and then withdrawn: what it replaced is in use again', async () => {
-  const { tokens, status, done, service } = await startWithTokens();
-  const { code, stderr } = await tokens(['import', '-', '--replace'], { stdin: [MADE_UP] });
-  expect(code).toBe(1);
-  expect(stderr).toMatch(
-    /refuses the refresh token of this set.*withdrawn: what it had replaced is in use again, as generation 4\./,
-  );
-  expect(stderr).not.toContain('made-up');
-  expect(service.exchanges.map(({ outcome }) => outcome)).toEqual([
-    'answered',
-    'invalid-grant',
-    'invalid-grant',
-  ]);
-  expect(await status()).toMatchObject({ state: 'healthy', name: 'Sandbox', refusals: 0 });
-  await done('refresh');
-});
-
-test('a spent first set leaves no set in use', async () => {
-  const { tokens } = await startOperator();
-  const { code, stderr } = await tokens(['import', '-'], { stdin: [MADE_UP] });
-  expect(code).toBe(1);
-  expect(stderr).toMatch(
+test.each<Row<keyof typeof IMPORTS>>([
+  [
+    'import',
+    'a link',
+    /^Imported the token set "Sandbox" of 127\.0\.0\.1:\d+ [^]*Token store: sqlite:\/.*tokens\.db, not encrypted \(TOKEN_STORE_KEY is not set\)\.\n[^]*Refreshed at once: generation 2 is in use\. .*lives for 1 day.*120 days/,
+    ok(1, 2, { name: 'Sandbox' }),
+  ],
+  ['import', 'a file with the JSON', /generation 2 is in use/, ok(1, 2)],
+  ['import', 'standard input with the JSON, in pieces', /generation 2 is in use/, ok(1, 2)],
+  ['import', 'a link, with TOKEN_STORE_KEY', /encrypted with TOKEN_STORE_KEY\./, ok(1, 2)],
+  ['import', 'a link at TOKEN_LINK_ORIGIN', /generation 2 is in use/, ok(1, 2)],
+  ['import', 'a name with control characters', /"Te \[2Jst"/, fails(2, { state: 'lost' })],
+  [
+    'import',
+    'a spent set',
     /refuses the refresh token of this set.*No set is in use now\. For another one, have an admin/,
-  );
-  expect((await tokens(['status'])).code).toBe(2);
+    fails(2, { state: 'lost' }),
+  ],
+  [
+    'import',
+    'a set whose exchange cannot be sent',
+    /Imported the token set[^]*was not refreshed yet, so the link still works: .*ECONNREFUSED.*run `tokens refresh`/,
+    fails(0, { generation: 1 }),
+  ],
+  [
+    'import',
+    'a set whose exchange gets no clear answer',
+    /got no clear answer[^]*Run `tokens recover`/,
+    fails(1, { troubles: ['uncertain'] }),
+  ],
+  [
+    'import',
+    'a link, without RECRUITING_URL',
+    /RECRUITING_URL=https:\/\//,
+    { code: 2, sent: 0, status: { state: 'missing' } },
+  ],
+  [
+    'import',
+    'a link, into a place that is no folder',
+    /cannot be used \(sqlite:.*\/plain\/a\.db\).*Nothing was imported, and the link still works\./,
+    fails(0, { state: 'unreadable' }),
+  ],
+])('tokens %s into an empty store: %s', async (...row) => {
+  const outcome = await outcomeOf(await startOperator(), row[0], IMPORTS[row[1]]);
+  expect(outcome).toMatchObject(expectedOf(row));
 });
 
-test('an import is complete where the service refuses early refreshes; the exchange follows after the expiry', async () => {
+test.each<[command: string, code: number, prints: RegExp]>([
+  ['status', 2, /State +MISSING\n[^]*missing: .*import/],
+  ['refresh', 1, /tokens\.db, which does not exist/],
+  ['recover', 1, /tokens\.db, which does not exist/],
+  ['export sqlite:/dev/null/other.db', 1, /tokens import/],
+  ['check', 1, /tokens import/],
+  ['check --json', 1, /^\{"state":"missing","error":".*/],
+])('tokens %s without tokens says so, and creates nothing', async (command, code, prints) => {
+  const { tokens, file } = await startOperator();
+  const said = await tokens(command.split(' '));
+  expect({ code: said.code, text: said.stdout + said.stderr }).toEqual({
+    code,
+    text: expect.stringMatching(prints),
+  });
+  expect(readdirSync(file('.'))).toEqual([]);
+});
+
+test.each<Row<keyof typeof IMPORTS>>([
+  [
+    'import',
+    'another link',
+    /^The token store holds a set "Sandbox" .*\(generation 2\) that is in use\. .* add --replace\./,
+    { ...KEPT, code: 1 },
+  ],
+  ['import', 'another link, with --replace', /generation 4 is in use/, ok(2, 4)],
+  [
+    'import',
+    'a token that was here, with --replace',
+    /^The token store has already seen this refresh token.*new token/,
+    { ...KEPT, code: 1 },
+  ],
+  [
+    'import',
+    // It is tried again after 5 s.
+    'a spent set, with --replace',
+    /refuses the refresh token of this set.*withdrawn: what it had replaced is in use again, as generation 4\./,
+    fails(3, { state: 'healthy', name: 'Sandbox', refusals: 0 }),
+  ],
+  ['import', 'a link over plain http', /https:\/\//, KEPT],
+  ['import', 'what is neither a link nor a file', /is not a link.*ENOENT/, KEPT],
+  ['import', 'JSON as the argument', /is not a link/, KEPT],
+  ['import', 'a page', /^This is a page/, { ...KEPT, code: 1 }],
+  ['import', 'a foreign link', /RECRUITING_URL is .*TOKEN_LINK_ORIGIN=/s, KEPT],
+  ['import', 'a foreign link in a pipe', /RECRUITING_URL is/, KEPT],
+])('tokens %s over a set in use: %s', async (...row) => {
+  const outcome = await outcomeOf(await startWithTokens(), row[0], IMPORTS[row[1]]);
+  expect(outcome).toMatchObject(expectedOf(row));
+});
+
+const trouble = (name: string, sent = 1): Left =>
+  fails(sent, { state: 'attention', troubles: [name] });
+
+test.each<Row<keyof typeof CAUSES>>([
+  [
+    'status',
+    'nothing',
+    /State +healthy\n +Store +sqlite:\/.*\n[^]*Token set +Sandbox\n +Generation +2 \(refresh token [0-9a-f]{12}\)\n +Access token +23 h 59 min left\n +Refresh token +119 days 23 h left\n +Last refresh +20\d\d-[^]*`tokens check` shows[^]*Recent events\n.*generation 2: saved, by test\/\d+\n.*generation 1: imp/,
+    ok(1, 2),
+  ],
+  ['status', 'a service that is down', /healthy/, ok(1, 2)],
+  ['status', 'no RECRUITING_URL', /healthy/, ok(1, 2)],
+  [
+    'status',
+    'a lost set',
+    /State +LOST\n[^]*\n {2}lost: The service refuses.*tokens import <link>/,
+    { code: 2, status: { state: 'lost', troubles: ['lost'] } },
+  ],
+  [
+    'status',
+    'a lost answer',
+    /Unclear +the last refresh, by test\/\d+: \w+\n[^]*\n {2}uncertain: .*Run `tokens recover`/,
+    trouble('uncertain', 2),
+  ],
+  [
+    'status',
+    'an emergency file',
+    /Emergency file +\/.*unsaved-.*-3\.json\n[^]*\n {2}unsaved: /,
+    trouble('unsaved'),
+  ],
+  [
+    'status',
+    'an access token that is 17 hours old',
+    /Access token +6 h 59 min left[^]*\n {2}late: /,
+    trouble('late'),
+  ],
+  [
+    'status',
+    'the exchange of another process, and an expired token',
+    /\n {2}late: .*other\/1 began.*Callers get UPSTREAM_UNREACHABLE\. .*its claim ends/,
+    trouble('late'),
+  ],
+  ['status', 'a last day', /Refresh token +23 h 58 min left[^]*\n {2}ending: /, trouble('ending')],
+  [
+    'status',
+    'the exchange of another process',
+    /Under way +other\/1 began a refresh at 20.*Z, and has not saved its outcome/,
+    ok(1, 2, { exchangeUnderWay: true }),
+  ],
+  ['status', 'a refusal of revoked tokens', /Refused +once: too early, or/, trouble('late', 2)],
+  [
+    'status',
+    'a move',
+    /State +MOVED to another store\n[^]*missing: The token set was moved .* \(sqlite:\/.*other\.db\)/,
+    { code: 2, status: { state: 'moved', troubles: ['missing'] } },
+  ],
+  ['status', 'an emergency file, and an empty store', /\n {2}unsaved: /, trouble('unsaved')],
+  [
+    'status',
+    'an emergency file of another service',
+    /MISSING/,
+    { code: 2, status: { troubles: ['missing'] } },
+  ],
+  ['check', 'nothing', /accepts the access token, and answers a query\.$/m, ok(1, 2)],
+  [
+    'check',
+    'an expired access token',
+    /has expired\. A running gateway refreshes it by itself; otherwise run `tokens refresh`/,
+  ],
+  [
+    'check --json',
+    'an expired access token',
+    /^\{.*"kind":"refused","detail":"token_expired"\}\n$/,
+  ],
+  [
+    'check',
+    'a refused access token',
+    /access token \(user_blocked\)\. The service refuses .*account/,
+  ],
+  [
+    'check',
+    'a refused query',
+    /refuses a query \(insufficient_permissions\).*UPSTREAM_UNAUTHORIZED\..*demoted or blocked/,
+  ],
+  [
+    'check',
+    'a service that is down',
+    /gave no clear answer about the access token \(ECONNREFUSED\).*HTTPS_PROXY/,
+  ],
+  [
+    'refresh',
+    'no RECRUITING_URL',
+    /^Refreshed: generation 3 is in use\. Its access token lives for 1 day, its refresh token for 120 days\.\n$/,
+    ok(2, 3),
+  ],
+  ['refresh', 'an uncertain set', /Nothing was sent\. .*`tokens recover`/],
+  ['refresh', 'a pause that the service asked for', /Nothing was sent\. .*a pause: .* (10|9) min/],
+  ['refresh', 'a damaged emergency file', /unsaved-.* cannot be read: .*Nothing was sent/],
+  ['refresh', 'the exchange of another process', /other\/1 began .*its claim ends at 20/],
+  ['refresh', 'an answer with status 500', /Run `tokens recover`/, trouble('uncertain', 2)],
+  ['refresh', 'an answer with status 403', /status 403.*RECRUITING_AGENT.*proxy/, fails(2)],
+  ['refresh', 'an answer with status 429', /status 429.*wait.*are served until/, fails(2)],
+  ['refresh', 'revoked tokens', /refused the refresh token once.*Run `tokens recover`/, fails(2)],
+  ['recover', 'nothing', /^There is nothing to recover: generation 2/, ok(1, 2)],
+  [
+    'recover',
+    'a refresh that was never processed',
+    /^The refresh of generation 2 by test\/\d+ got no clear answer \(\w+\), so[^]*It worked, so nothing was lost: generation 3/,
+    ok(3, 3),
+  ],
+  [
+    'recover',
+    'a lost answer',
+    /refused the refresh token: as too early, or as spent\..*after the expiry.*Callers are served/,
+    fails(3, { state: 'healthy', refusals: 1 }),
+  ],
+  [
+    'recover',
+    'a lost answer, and the last refusal',
+    /Callers get TOKENS_LOST\. No other pair was found\. .*make a new token.*tokens import <link>/,
+    fails(3, { state: 'lost' }),
+  ],
+  [
+    'recover',
+    'a refusal of revoked tokens',
+    /^The service has refused the refresh token once: too early[^]*2 times\. .*`tokens import <link> --replace`/,
+    fails(3, { refusals: 2 }),
+  ],
+  [
+    'recover',
+    'an access token that is refused as expired, and the last refusal',
+    /No other pair was found/,
+    fails(2, { state: 'lost', accessTokenSecondsLeft: 0 }),
+  ],
+  ['recover', 'a lost set', /refuses the refresh token for good[^]*nothing was lost/, ok(2, 3)],
+  ['recover', 'a set that has ended by the clock', /has reached its end[^]*was lost/, ok(2, 3)],
+  [
+    'recover',
+    'an answer with a pair',
+    /An answer of the service is kept, and .* nothing was lost: generation 3 is in use/,
+    ok(2, 3, { refusesEarly: false }),
+  ],
+  [
+    'recover',
+    'an answer with a pair, and a loss after it',
+    /An answer of the service is kept, and .* nothing was lost/,
+    ok(2, 3, { refusesEarly: false }),
+  ],
+  [
+    'recover',
+    'an answer with a pair that is not accepted',
+    /is kept, and holds no pair that the service accepts\.[^]*It worked, so nothing was lost/,
+    ok(3, 3),
+  ],
+  ['recover', 'an emergency file', /file \(\/.*unsaved-.*\) is in the token store now/, ok(1, 3)],
+  ['recover', 'an emergency file, and a store that is gone', /in the token store now/, ok(1, 3)],
+  [
+    'recover',
+    'an uncertain set, the service being down',
+    /Nothing was sent\. .* now \(ECONNREFUSED\)/,
+    trouble('uncertain'),
+  ],
+  ['recover', 'the exchange of another process', /sent\. other\/1 began.*recover` then/],
+  ['recover', 'a set that was moved', /moved to another store \(sqlite:\/elsewhere\.db\)/],
+  ['export', 'what is no address', /^That is not the address of a store/, KEPT],
+  ['export', 'the store itself, by another path', /^That is the store that TOKEN_STORE/, KEPT],
+  [
+    'export',
+    'a store with a set in use',
+    /other\.db has a token set that is in use\. Nothing was changed there/,
+    { ...KEPT, code: 1, sent: 2 },
+  ],
+  [
+    'export',
+    'another store, of an uncertain set',
+    /^Nothing was moved\. The refresh .* got no clear answer.*Run `tokens recover`/,
+    trouble('uncertain'),
+  ],
+  [
+    'export',
+    'another store, of a move that was interrupted',
+    /The token set is in sqlite:\/.*other\.db now, and .*tokens\.db refuses .* Set TOKEN_STORE=sqlite:/,
+    { code: 0, status: { state: 'moved' } },
+  ],
+])('tokens %s: %s', async (...row) => {
+  const outcome = await outcomeOf(await startWithTokens(), row[0], CAUSES[row[1]]);
+  expect(outcome).toMatchObject(expectedOf(row));
+});
+
+test('after a move the target has the set, the source names the target, and a repeated move changes nothing', async () => {
+  const operator = await startWithTokens();
+  const { tokens, done, file } = operator;
+  const target = toOther(operator).args[0]!;
+  await done('export', target);
+  expect((await tokens(['refresh'])).stderr).toContain(`moved to another store (${target})`);
+  const there = { env: { TOKEN_STORE: target } };
+  expect((await tokens(['refresh'], there)).stdout).toContain('Refreshed: generation 4 is in use');
+  await done('export', target);
+  const status = await tokens(['status', '--json'], there);
+  expect(JSON.parse(status.stdout)).toMatchObject({ state: 'healthy', generation: 4 });
+  expect((await tokens(['export', `sqlite:${file('third.db')}`])).stderr).toContain(`(${target})`);
+});
+
+test('status --json prints one line: the state, the troubles and the facts; and changes not a byte', async () => {
+  const { tokens, service, storePath } = await startWithTokens();
+  const bytes = readFileSync(storePath);
+  const { stdout } = await tokens(['status', '--json']);
+  expect(readFileSync(storePath).equals(bytes)).toBe(true);
+  expect(stdout.trim()).not.toContain('\n');
+  expect(JSON.parse(stdout)).toEqual({
+    state: 'healthy',
+    store: `sqlite:${storePath}`,
+    troubles: [],
+    emergencyFiles: [],
+    service: new URL(service.url).host,
+    name: 'Sandbox',
+    movedTo: null,
+    generation: 2,
+    fingerprint: expect.stringMatching(/^[0-9a-f]{12}$/),
+    accessTokenSecondsLeft: expect.any(Number),
+    refreshTokenSecondsLeft: expect.any(Number),
+    lastRefresh: expect.stringMatching(/^20.*Z$/),
+    refusesEarly: false,
+    refusals: 0,
+    exchangeUnderWay: false,
+    unclear: null,
+    events: [
+      expect.objectContaining({ what: 'saved', generation: 2 }),
+      expect.objectContaining({ what: 'imported', generation: 1 }),
+    ],
+  });
+});
+
+test('where the service refuses early refreshes, an import is complete, and its exchange follows after the expiry', async () => {
   const operator = await startOperator();
   const clock = { ahead: 0 };
   const now = () => Date.now() + clock.ahead;
   const sandbox = await startService({ refuseEarlyRefresh: 400, now });
   onTestFinished(() => sandbox.close());
-  const env = { RECRUITING_URL: sandbox.url };
-  const run = (...args: string[]) => operator.tokens(args, { env });
-  const imported = await run('import', sandbox.tokenLink);
+  const commands = (...args: string[]) =>
+    operator.tokens(args, { env: { RECRUITING_URL: sandbox.url } });
+  const imported = await commands('import', sandbox.tokenLink);
   expect(imported).toMatchObject({ code: 0, stderr: '' });
   expect(imported.stdout).toMatch(
     /It was not refreshed yet: .*Either it exchanges none before.*or the refresh token is spent\. .*link works/,
   );
-  expect(sandbox.exchanges).toHaveLength(1);
-  expect((await run('refresh')).stderr).toMatch(
+  expect((await commands('refresh')).stderr).toMatch(
     /^Nothing was sent\. The access token works, .*refused the refresh token already/,
   );
   clock.ahead = 2 * DAY;
-  expect((await run('refresh')).stdout).toContain('generation 2 is in use');
+  expect((await commands('refresh')).stdout).toContain('generation 2 is in use');
   // From now on it is known.
-  const early = await run('refresh');
-  expect(early.code).toBe(1);
-  expect(early.stderr).toMatch(
+  expect((await commands('refresh')).stderr).toMatch(
     /^Nothing was sent\. .*exchanges no refresh token before.*in 23 h 59 min at most/,
   );
-  expect((await run('status')).stdout).toMatch(/Refreshes +after the expiry/);
+  expect((await commands('status')).stdout).toMatch(/Refreshes +after the expiry/);
   expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(['too-early', 'answered']);
 });
 
-test('an import whose exchange cannot be sent is finished by `tokens refresh`', async () => {
-  const operator = await startOperator();
-  const { tokens, service, done } = operator;
-  const { source } = fileWith(operator, await jsonOf(operator));
-  await service.down();
-  const { code, stdout, stderr } = await tokens(['import', source]);
-  expect(code).toBe(1);
-  expect(stdout).toContain('Imported the token set');
-  expect(stderr).toMatch(
-    /in the store, but was not refreshed yet, so the link still works: .*ECONNREFUSED.*run `tokens refresh`/,
-  );
-  await service.up();
-  expect(await done('refresh')).toContain('Refreshed: generation 2 is in use');
-});
-
-test('an import whose exchange gets no clear answer is finished by `tokens recover`', async () => {
-  const { tokens, service, done, status } = await startOperator();
-  service.tokenAnswers.next(BROKEN);
-  const { code, stderr } = await tokens(['import', service.tokenLink]);
-  expect(code).toBe(1);
-  expect(stderr).toContain(UNCERTAIN);
-  expect(await done('recover')).toContain('generation 2 is in use');
-  expect(await status()).toMatchObject({ state: 'healthy' });
-});
-
-test('a link at TOKEN_LINK_ORIGIN is read', async () => {
-  const { tokens, service, status } = await startOperator();
-  const { tokenLink } = service;
-  const url = await startServer((_request, response) => {
-    void fetch(tokenLink).then(async (set) => response.end(await set.text()));
-  });
-  const env = { TOKEN_LINK_ORIGIN: url };
-  expect(await tokens(['import', `${url}/a-secret-path`], { env })).toMatchObject({
-    code: 0,
-    stderr: '',
-  });
-  expect(await status()).toMatchObject({ state: 'healthy', generation: 2 });
-});
-
-test('without RECRUITING_URL an import says what to set, and creates nothing', async () => {
-  const { tokens, service, storePath } = await startOperator();
-  const { code, stderr } = await tokens(['import', service.tokenLink], {
-    env: { RECRUITING_URL: '' },
-  });
-  expect(code).toBe(2);
-  expect(stderr).toContain('RECRUITING_URL=https://');
-  expect(existsSync(storePath)).toBe(false);
-  expect(service.sandbox.stats.requests.tokenLink).toBe(0);
-});
-
-test('an import into a place that is no folder says that the link still works', async () => {
-  const { tokens, service, file } = await startOperator();
-  writeFileSync(file('plain'), '');
-  const env = { TOKEN_STORE: `sqlite:${file('plain')}/tokens.db` };
-  const { code, stderr } = await tokens(['import', service.tokenLink], { env });
-  expect(code).toBe(1);
-  expect(stderr).toMatch(
-    /cannot be used \(sqlite:.*\/plain\/tokens\.db\).*Nothing was imported, and the link still works\./,
-  );
-  expect(service.sandbox.stats.requests.tokenLink).toBe(0);
-});
-
-test('a name with control characters is printed without them', async () => {
-  const { tokens } = await startOperator();
-  const set = { ...(JSON.parse(MADE_UP) as object), name: 'Te\u001B[2Jst' };
-  const { stdout } = await tokens(['import', '-'], { stdin: [JSON.stringify(set)] });
-  expect(stdout).toContain('"Te [2Jst"');
-});
-
-// --- refresh
-
-test('refresh makes one exchange, needs no RECRUITING_URL, and prints what is in use', async () => {
-  const { tokens, service } = await startWithTokens();
-  const { code, stdout } = await tokens(['refresh'], { env: { RECRUITING_URL: '' } });
-  expect(code).toBe(0);
-  expect(stdout).toBe(
-    'Refreshed: generation 3 is in use. Its access token lives for 1 day, its refresh token for 120 days.\n',
-  );
-  expect(service.exchanges).toHaveLength(2);
-});
-
-type Cause = (operator: Operator) => unknown;
-
-const isUncertain: Cause = ({ alter }) => alter({ claim: claimed() });
-const isMoved: Cause = ({ alter }) => alter({ movedTo: 'sqlite:/elsewhere.db' });
-const isPaused: Cause = ({ alter }) => alter({ notBefore: Date.now() + 600_000 });
-const isAnswered =
-  (status: number, body = '{}'): Cause =>
-  ({ service }) =>
-    service.tokenAnswers.next({ status, body });
-const cannotBeAsked: Cause = async (operator) => {
-  await isUncertain(operator);
-  await operator.service.down();
-};
-const hasDamagedFile: Cause = async ({ emergency, stored }) => {
-  const next = successor(await stored(), pairOf('next'));
-  emergency.put(next, Date.now());
-  writeFileSync(emergency.pathOf(next), 'damaged');
-};
-
-/** The command, what happened before, how often the refresh token has been sent in the end, and what is said. */
-test.each<[string, string, Cause, sent: 1 | 2, RegExp]>([
-  ['refresh', 'the token is uncertain', isUncertain, 1, /Nothing was sent\. .*`tokens recover`/],
+test.each<[string, (operator: Operator) => Promise<Record<string, string>>, number, RegExp]>([
   [
-    'refresh',
-    'there is a pause',
-    isPaused,
-    1,
-    /Nothing was sent\. .*a pause: .* due in (10|9) min/,
-  ],
-  [
-    'refresh',
-    'a file is damaged',
-    hasDamagedFile,
-    1,
-    /unsaved-.* cannot be read: .*Nothing was se/,
-  ],
-  ['refresh', 'another one exchanges', beginExchange, 1, /other\/1 began .*its claim ends at 20/],
-  ['refresh', 'there is no clear answer', isAnswered(500), 2, /Run `tokens recover`/],
-  [
-    'refresh',
-    'it is refused by a proxy',
-    isAnswered(403),
+    'is encrypted with another key',
+    async (operator) => {
+      const env = {
+        TOKEN_STORE: `sqlite:${operator.file('sealed.db')}`,
+        TOKEN_STORE_KEY: KEY!,
+      };
+      await operator.tokens(['import', operator.service.makeNewSet()], { env });
+      return { ...env, TOKEN_STORE_KEY: OTHER_KEY! };
+    },
     2,
-    /status 403.*RECRUITING_AGENT.*proxy/,
+    /encrypted with the key [0-9a-f]{8}, which is not among the keys that are set\. It was left as it is\. Set TOKEN_STORE_KEY as it is/,
   ],
-  ['refresh', 'it is limited', isAnswered(429), 2, /status 429.*wait.*Callers are served until/],
   [
-    'recover',
-    'the service is down',
-    cannotBeAsked,
-    1,
-    /Nothing was sent\. .* now \(ECONNREFUSED\)/,
+    'belongs to another service',
+    async () => ({ RECRUITING_URL: 'https://other.example.com' }),
+    2,
+    /belongs to http.*, but RECRUITING_URL is https:\/\/other\.example\.com.*was not changed/,
   ],
-  ['recover', 'another one exchanges', beginExchange, 1, /sent\. other\/1 began.*recover` then/],
-  ['recover', 'the set was moved', isMoved, 1, /moved to another store \(sqlite:\/elsewhere\.db\)/],
-])('`tokens %s` says what helps if %s', async (command, _, cause, sent, said) => {
+  [
+    'is not a token store',
+    async ({ file }) => {
+      writeFileSync(file('notes.txt'), 'not a database, but long enough to be one\n'.repeat(40));
+      return { TOKEN_STORE: `sqlite:${file('notes.txt')}` };
+    },
+    1,
+    /cannot be used \(sqlite:\/.*notes\.txt\): file is not a database\. It was left.*Check that TOKEN_STORE names the token store\. If it does, move the file away/,
+  ],
+  [
+    'has a folder of emergency files that cannot be read',
+    async ({ file, storePath }) => {
+      writeFileSync(file('plain'), '');
+      return { TOKEN_STORE: `sqlite:${storePath}`, TOKEN_RESCUE_DIR: file('plain') };
+    },
+    1,
+    /the folder of its emergency files, \/.*plain, cannot be read \(ENOTDIR\).*the user of the gateway/,
+  ],
+])(
+  'a store that %s is left as it is by every command, and the error says what helps',
+  async (_, cause, exit, said) => {
+    const operator = await startWithTokens();
+    const env = await cause(operator);
+    const path = env['TOKEN_STORE']?.replace('sqlite:', '') ?? operator.storePath;
+    const before = readFileSync(path);
+    const exchanges = operator.service.exchanges.length;
+    const importing = ['import', operator.service.makeNewSet(), '--replace'];
+    for (const args of [['status'], ['check'], ['refresh'], ['recover'], importing]) {
+      const { code, stderr } = await operator.tokens(args, { env });
+      expect({ args, code }).toEqual({ args, code: exit });
+      expect(stderr).toMatch(env['RECRUITING_URL'] && args === importing ? /is at http/ : said);
+    }
+    expect(readFileSync(path).equals(before)).toBe(true);
+    expect(operator.service.exchanges).toHaveLength(exchanges);
+  },
+);
+
+test('of a database server that is down every command says what helps, what callers get, and which pair waits', async () => {
   const operator = await startWithTokens();
-  await cause(operator);
-  const { code, stderr } = await operator.tokens([command]);
-  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(said) });
-  expect(operator.service.exchanges).toHaveLength(sent);
+  await waitingPair(operator);
+  const TOKEN_STORE = `postgres://store@${new URL(await refusingAddress()).host}/tokens`;
+  const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: operator.file('.') };
+  for (const args of [['status'], ['check'], ['refresh'], ['recover']]) {
+    const { code, stderr } = await operator.tokens(args, { env });
+    expect({ args, code }).toEqual({ args, code: 1 });
+    expect(stderr).toMatch(
+      /nothing listens.*Start the database server.*callers get errors once.*A pair waits in an emergency file \(\/.*unsaved-.*keep it/,
+    );
+  }
 });
 
-// --- recover
+test('an import that waits for standard input can be stopped, and nothing is changed', async () => {
+  const { env, storePath, status } = await startOperator();
+  const command = startHere(['tokens', 'import', '-'], env, new PassThrough());
+  // The store is opened before the set is read.
+  await vi.waitFor(() => expect(existsSync(storePath)).toBe(true));
+  expect(await command.stop()).toMatchObject({
+    code: 1,
+    stderr: 'Stopped before anything was read. Nothing was changed.\n',
+  });
+  expect(await status()).toMatchObject({ state: 'missing' });
+});
 
-test('a refresh that was never processed is explained and sent once more, which succeeds', async () => {
-  const { tokens, done, service, status } = await startWithTokens();
-  service.tokenAnswers.next('drop-before');
-  await tokens(['refresh']);
-  const said = await done('recover');
-  expect(said).toMatch(/The refresh of generation 2 by test\/\d+ got no clear answer \(\w+\), so/);
-  expect(said).toContain('It worked, so nothing was lost: generation 3 is in use.');
+test('a command that is stopped during an exchange ends once the pair is saved', async () => {
+  const { env, service, status } = await startWithTokens();
+  const held = service.tokenAnswers.hold('after');
+  const command = startHere(['tokens', 'refresh'], env);
+  await held.arrived;
+  const stopped = command.stop();
+  held.release();
+  expect(await stopped).toMatchObject({ code: 0, stderr: '' });
   expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
 });
 
-test('a lost answer is a loss only once the token was refused after the expiry, for the last time', async () => {
-  const { tokens, alter, service, status } = await startWithTokens();
-  service.tokenAnswers.next('drop-after');
-  await tokens(['refresh']);
-  const first = await tokens(['recover']);
-  expect(first.code).toBe(1);
-  expect(first.stderr).toMatch(
-    /refused the refresh token: as too early, or as spent\..*after the expiry.*Callers are served/,
-  );
-  expect(await status()).toMatchObject({ state: 'healthy', refusals: 1 });
-  service.expire();
-  await alter({ refusals: 3 });
-  const last = await tokens(['recover']);
-  expect(last.code).toBe(1);
-  expect(last.stderr).toMatch(
-    /Callers get TOKENS_LOST\. No other pair was found\. .*have an administrator make a new token.*tokens import <link>/,
-  );
-  expect(await status()).toMatchObject({ state: 'lost' });
-});
-
-test('of tokens that were revoked, refresh names recover, and recover names the import that helps', async () => {
-  const { tokens, service, done, status } = await startWithTokens();
-  service.sandbox.revoke();
-  const refreshed = await tokens(['refresh']);
-  expect(refreshed.code).toBe(1);
-  expect(refreshed.stderr).toMatch(/refused the refresh token once.*Run `tokens recover`/);
-  expect((await tokens(['status'])).stdout).toMatch(/Refused +once: too early, or spent/);
-  const recovered = await tokens(['recover']);
-  expect(recovered.code).toBe(1);
-  expect(recovered.stdout).toContain('has refused the refresh token once: too early, or spent.');
-  expect(recovered.stderr).toMatch(
-    /refused the refresh token 2 times\. .*Callers get UPSTREAM_UNREACHABLE or .*`tokens import <link> --replace`/,
-  );
-  await done('import', service.makeNewSet(), '--replace');
-  expect(await status()).toMatchObject({ state: 'healthy', refusals: 0 });
-});
-
-test.each<[string, Partial<State>, string]>([
-  ['was refused for good', { lost: true }, 'refuses the refresh token for good'],
-  [
-    'has ended by the clock',
-    { savedAt: Date.now() - 121 * DAY },
-    'has reached its end by the clock of the token store',
-  ],
-])(
-  'a refresh token that %s is sent once more: there is nothing to lose',
-  async (_, changes, said) => {
-    const { alter, done, status } = await startWithTokens();
-    await alter(changes);
-    const stdout = await done('recover');
-    expect(stdout).toContain(said);
-    expect(stdout).toContain('It worked, so nothing was lost: generation 3 is in use.');
-    expect(await status()).toMatchObject({ state: 'healthy' });
-  },
-);
-
-test.each<[string, (json: string) => { status: number; body: string }, Partial<State>]>([
-  ['was cut off', (json) => ({ status: 500, body: json }), {}],
-  [
-    'came before the refresh token was refused and called lost',
-    (json) => ({ status: 500, body: json }),
-    { claim: null, lost: true, refusals: 4 },
-  ],
-])(
-  'a pair in an answer that %s is saved, and the refresh token is not sent again',
-  async (_, answer, changes) => {
-    const { tokens, done, service, status, alter } = await startWithTokens();
-    service.tokenAnswers.next(answer);
-    await tokens(['refresh']);
-    await alter(changes);
-    expect(await done('recover')).toMatch(
-      /An answer of the service is kept, and .* nothing was lost: generation 3 is in use/,
-    );
-    expect(service.exchanges).toHaveLength(2);
-    expect(await status()).toMatchObject({ state: 'healthy', generation: 3, refusesEarly: false });
-    await done('refresh');
-  },
-);
-
-test('a pair in an answer that the service does not accept changes nothing', async () => {
-  const { tokens, done, service } = await startWithTokens();
-  service.tokenAnswers.next({ status: 500, body: MADE_UP });
-  await tokens(['refresh']);
-  const said = await done('recover');
-  expect(said).toContain('is kept, and holds no pair that the service accepts.');
-  expect(said).toContain('It worked, so nothing was lost: generation 3 is in use.');
-  expect(said).not.toContain('made-up');
-});
-
-test('a pair in an emergency file is saved, also into a store that is gone, and nothing is sent', async () => {
-  const { service, emergency, stored, done, storePath, status } = await startWithTokens();
-  for (const isGone of [false, true]) {
-    const next = successor(await stored(), pairOf('waiting'));
-    emergency.put(next, Date.now());
-    if (isGone) rmSync(storePath);
-    const said = await done('recover');
-    expect(said).toContain(`emergency file (${emergency.pathOf(next)}) is in the token store now`);
-    expect(said).toContain(`There is nothing to recover: generation ${next.generation} is in use.`);
-    expect(emergency.read()).toEqual([]);
-    expect(await status()).toMatchObject({ generation: next.generation });
-  }
-  expect(service.exchanges).toHaveLength(1);
-});
-
-test('an access token that the service refuses counts as expired, so that a refusal of the refresh token counts', async () => {
-  const { tokens, service, alter, status } = await startWithTokens();
-  await alter({ claim: claimed(), refusals: 3 });
-  service.answerChecks(refusal('token_expired'));
-  service.tokenAnswers.next(SPENT);
-  expect((await tokens(['recover'])).stderr).toContain('No other pair was found');
-  expect(await status()).toMatchObject({ state: 'lost', accessTokenSecondsLeft: 0 });
-});
-
-// --- export
-
-test('after a move the target has the set, and the source names the target', async () => {
-  const { done, tokens, file, service, storePath } = await startWithTokens();
-  const target = `sqlite:${file('other.db')}`;
-  const said = await done('export', target);
-  expect(said).toContain(
-    `The token set is in ${target} now, and sqlite:${storePath} refuses to refresh it.`,
-  );
-  expect(said).toContain(`Set TOKEN_STORE=${target} for every gateway`);
-  expect((await tokens(['refresh'])).stderr).toContain(`moved to another store (${target})`);
-  const there = { env: { TOKEN_STORE: target } };
-  expect((await tokens(['refresh'], there)).stdout).toContain('Refreshed: generation 4 is in use');
-  expect((await tokens(['status'], there)).code).toBe(0);
-  // Repeated, it changes nothing.
-  await done('export', target);
-  expect(JSON.parse((await tokens(['status', '--json'], there)).stdout)).toMatchObject({
-    generation: 4,
-  });
-  expect((await tokens(['export', `sqlite:${file('third.db')}`])).stderr).toContain(`(${target})`);
-  expect(service.exchanges).toHaveLength(2);
-});
-
-test('a move that was interrupted is finished by the same command', async () => {
-  const { done, withStore, file, tokens } = await startWithTokens();
-  const target = `sqlite:${file('other.db')}`;
-  await withStore((store) => store.update(moveTo(target, 'killed/1')));
-  await done('export', target);
-  expect((await tokens(['status'], { env: { TOKEN_STORE: target } })).code).toBe(0);
-});
-
-const toOther = ({ file }: Operator) => `sqlite:${file('other.db')}`;
-
-test.each<[string, (operator: Operator) => Promise<string> | string, number, RegExp]>([
-  ['what is no address', () => 'a-secret/tokens.db', 2, /^That is not the address of a store/],
-  [
-    'itself, by another path',
-    ({ file }) => `sqlite:${file('folder/../tokens.db')}`,
-    2,
-    /^That is the store that TOKEN_STORE names/,
-  ],
-  [
-    'a store with a set in use',
-    async (operator) => {
-      const env = { TOKEN_STORE: toOther(operator) };
-      await operator.tokens(['import', operator.service.makeNewSet()], { env });
-      return env.TOKEN_STORE;
-    },
-    1,
-    /other\.db has a token set that is in use\. Nothing was changed there/,
-  ],
-  [
-    'another store while it is uncertain',
-    async (operator) => {
-      await isUncertain(operator);
-      return toOther(operator);
-    },
-    1,
-    /^Nothing was moved\. The refresh .* got no clear answer.*Run `tokens recover`/,
-  ],
-])('a set is not moved to %s', async (_, cause, exit, said) => {
-  const operator = await startWithTokens();
-  const target = await cause(operator);
-  const before = await operator.stored();
-  const { code, stderr } = await operator.tokens(['export', target]);
-  expect(code).toBe(exit);
-  expect(stderr).toMatch(said);
-  expect(stderr).not.toContain('a-secret');
-  expect(await operator.stored()).toEqual(before);
-});
-
-test('without a set nothing is moved, and no store is created', async () => {
-  const { tokens, file, storePath } = await startOperator();
-  const { code, stderr } = await tokens(['export', `sqlite:${file('other.db')}`]);
+test('a pair that cannot be saved waits in an emergency file, and recover saves it', async () => {
+  const { service, storePath, file, emergency, done, tokens } = await startWithTokens();
+  copyFileSync(storePath, file('copy'));
+  const held = service.tokenAnswers.hold('after');
+  const refreshing = tokens(['refresh']);
+  await held.arrived;
+  // Not a file any more, so it can be neither opened nor made again.
+  for (const end of ['', '-journal']) rmSync(storePath + end, { force: true });
+  mkdirSync(storePath);
+  held.release();
+  const { code, stderr } = await refreshing;
   expect(code).toBe(1);
-  expect(stderr).toContain(adviceOn('missing', null, 0).step);
-  expect([existsSync(storePath), existsSync(file('other.db'))]).toEqual([false, false]);
+  const [waiting] = emergency.read();
+  expect(stderr).toMatch(
+    /could not be saved .*tried again for some seconds: do not kill this command/,
+  );
+  expect(stderr).toContain(`in an emergency file (${waiting!.path}): do not remove it`);
+  rmdirSync(storePath);
+  copyFileSync(file('copy'), storePath);
+  expect(await done('recover')).toContain(`(${waiting!.path}) is in the token store now`);
+  expect(await done('refresh')).toContain('generation 4 is in use');
 });
 
 /** The claim of a process that ended before it had an answer. */
 function claimed(): NonNullable<State['claim']> {
   return { attempt: 'gone', by: 'other/1', until: Date.now() - 1, unclear: null, over: null };
-}
-
-async function jsonOf({ service }: Operator): Promise<string> {
-  return (await fetch(service.tokenLink)).text();
-}
-
-function fileWith({ file }: Operator, content: string): { source: string } {
-  writeFileSync(file('given'), content);
-  return { source: file('given') };
 }
