@@ -33,13 +33,13 @@ export function requestTelemetry(log: Logger, registry: Registry): ExchangeTelem
   const requests = new Counter({
     name: 'recruiting_requests_total',
     // The names of other operations than trusted ones are empty.
-    help: 'Requests of callers, by the name of the trusted operation and the code of the first error (OK without an error).',
+    help: 'Requests of callers, without probes, by the name of the trusted operation and the code of the first error (OK without an error, LEFT if the caller left).',
     labelNames: ['operation', 'code'],
     registers: [registry],
   });
   const duration = new Histogram({
     name: 'recruiting_request_duration_seconds',
-    help: 'From the arrival of a request to the last byte of its answer.',
+    help: 'From the arrival of a request to the last byte of its answer, by type: query, mutation, or none if nothing was executed.',
     labelNames: ['type'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
     registers: [registry],

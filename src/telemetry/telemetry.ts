@@ -171,17 +171,17 @@ function readingTelemetry(
 function tokenTelemetry(health: () => TokenHealth | undefined, registry: Registry) {
   gauges(registry, {
     recruiting_access_token_seconds_left: [
-      'Seconds until the access token expires.',
+      'Seconds until the access token expires. Absent without tokens.',
       () => health()?.accessSecondsLeft,
     ],
     recruiting_refresh_token_seconds_left: [
-      'Seconds until the refresh token expires.',
+      'Seconds until the refresh token ends, 0 when the tokens are lost. Absent without tokens.',
       () => health()?.refreshSecondsLeft,
     ],
   });
   const trouble = new Gauge({
     name: 'recruiting_token_trouble',
-    help: '1 while the tokens have this problem.',
+    help: '1 while the tokens have this trouble, which the log and tokens status explain.',
     labelNames: ['trouble'],
     registers: [],
     collect() {
@@ -192,7 +192,7 @@ function tokenTelemetry(health: () => TokenHealth | undefined, registry: Registr
   registry.registerMetric(trouble);
   const exchanges = new Counter({
     name: 'recruiting_token_exchanges_total',
-    help: 'Exchanges of the refresh token by this process, by outcome.',
+    help: 'Exchanges of the refresh token by this process, by outcome: granted, invalid-grant, unsent (certainly nothing was processed) or unclear.',
     labelNames: ['outcome'],
     registers: [registry],
   });
