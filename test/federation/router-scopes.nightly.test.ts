@@ -1,38 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Additions } from '../../src/additions/additions.ts';
 import { startIssuer, type Issuer } from '../http/auth/issuer.ts';
-import { keys, peopleSdl, peopleService, scopes, SECRET } from '../schema/scopes/people.ts';
+import { additions, allScopes, keys, peopleSdl, peopleService } from '../schema/people.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { composed } from '../support/supergraph/composition.ts';
 import { serveRecorded, type RecordedServer } from '../support/supergraph/recorded-server.ts';
 import { startReviews, type ReviewsSubgraph } from '../support/supergraph/reviews-subgraph.ts';
 import { startRouter, type Router } from '../support/supergraph/router.ts';
-
-const additions: Additions = {
-  typeDefs:
-    'extend type Person { greeting: String badge: String } extend type Query { payday: String }',
-  resolvers: {
-    Query: { payday: () => `${SECRET} payday` },
-    Person: {
-      greeting: {
-        selectionSet: '{ email }',
-        resolve: ({ email }: { email: string }) => `Dear ${email}`,
-      },
-      badge: {
-        selectionSet: '{ id }',
-        resolve: ({ id }: { id: string }) => `${SECRET} badge ${id}`,
-      },
-    },
-  },
-};
-const overrides = {
-  ...scopes,
-  fields: {
-    ...scopes.fields,
-    'Query.payday': { scope: 'pay' },
-    'Person.badge': { scope: 'pii' },
-  },
-};
 
 const { schema, mutations } = peopleService();
 let issuer: Issuer;
@@ -45,7 +18,12 @@ beforeAll(async () => {
   issuer = await startIssuer();
   gateway = await startGatewayOverFake(
     { schema },
-    { snapshot: peopleSdl, overrides, additions, config: { auth: keys, mutations: 'all' } },
+    {
+      snapshot: peopleSdl,
+      overrides: allScopes,
+      additions,
+      config: { auth: keys, mutations: 'all' },
+    },
   );
   recruiting = await serveRecorded((request) => gateway.gateway.handler.fetch(request));
   reviews = await startReviews(['p1', 'p2']);
@@ -95,7 +73,7 @@ describe('Hive Gateway, configured as documented, whose key has every scope', ()
   test.each(WAYS)(
     'refuses a client without the scope of %s, and sends nothing',
     async (_, scope, query) => {
-      const before = { ...mutations };
+      const before = mutations.count;
       for (const headers of [{}, await as(scope === 'pii' ? 'pay' : 'pii')]) {
         recruiting.received.length = 0;
         const { data, errors = [] } = await router.ask(query, {}, headers);
@@ -105,7 +83,7 @@ describe('Hive Gateway, configured as documented, whose key has every scope', ()
         expect(JSON.stringify(data ?? null)).toBe('null');
         expect(recruiting.received).toEqual([]);
       }
-      expect(mutations).toEqual(before);
+      expect(mutations.count).toBe(before);
     },
   );
 
@@ -116,7 +94,7 @@ describe('Hive Gateway, configured as documented, whose key has every scope', ()
   });
 
   test('answers a client without a token what needs no scope', async () => {
-    const query = `{ me { name boss { name } } paid { __typename ... on Person { name } } ${REVIEWS} { name } } } } }`;
+    const query = `{ me { name initials } paid { __typename ... on Person { name } } ${REVIEWS} { name } } } } }`;
     const { errors, data } = await router.ask(query);
     expect(errors).toBeUndefined();
     expect(data).toMatchObject({ me: { name: 'Ada 1' } });

@@ -124,7 +124,8 @@ describe('names that are taken', () => {
 
 describe('adapters.json', () => {
   const sdl = `type Query { ${paged('notes(%): NotePage jobs(%, cursor: String): JobPage')} one: Note }
-    type Job { name: String nr: Int } interface Named { name: String } ${PAGES}`;
+    type Job implements Named { name: String nr: Int } interface Named { name: String } ${PAGES}`;
+  const PII = { scope: 'pii' };
 
   test('its keys decide about a list', () => {
     const fields = {
@@ -176,6 +177,20 @@ describe('adapters.json', () => {
     [
       { types: { Note: { byId: 'one' } } },
       /types\.Note\.byId: Query\.one is not a field that returns Note, and requires only its id/,
+    ],
+    [
+      { fields: { 'Note.txet': PII } },
+      /Note\.txet: only object types and their fields have scopes/,
+    ],
+    [{ fields: { 'Query.notes(first:)': PII } }, /Query\.notes\(first:\): only object types/],
+    [{ fields: { 'Named.name': PII } }, /Named\.name: .* Write the scope at its types: Job\./],
+    [{ types: { Thing: PII } }, /Thing: only object .* Write the scope at its types: Job, Note\./],
+    [{ fields: { 'Note.text': { scop: 'pii' } } }, /Unrecognized key: "scop"/],
+    [{ fields: { 'Note.text': { scope: 'p ii' } } }, /must be a scope/],
+    [{ fields: { 'Note.text': { scope: 'read' } } }, /must not be read, drain, write or router/],
+    [
+      { fields: { 'Note.text': { ...PII, page: 3 } } },
+      /fields\.Note\.text: there is no such list\./,
     ],
   ])('%j is refused', (overrides, mistake) => {
     expect(() => servedOffline(sdl, { overrides })).toThrow(mistake);
