@@ -95,7 +95,7 @@ export const variables = z.object({
     .meta({
       fallback: 'none: that of the service',
       description:
-        'where the service gives out its token links, if elsewhere: [tokens.md](tokens.md#commands)',
+        'where the service gives out its token links, if elsewhere: [tokens.md](tokens.md#importing)',
     }),
   TOKEN_STORE: storeAddress('sqlite:data/tokens.db').describe(
     'a file on a local disk, or `postgres://…` for replicas: [tokens.md](tokens.md)',

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { SCOPES } from '../../src/config/auth.ts';
 import { SECRETS } from '../../src/config/environment.ts';
-import { TROUBLES } from '../../src/tokens/health.ts';
 
 const SETTINGS = readFileSync('docs/reference.md', 'utf8');
 
@@ -19,15 +18,6 @@ test('docs/callers.md explains every scope, once', () => {
       .map((scope) => `\`${scope}\``)
       .toSorted(),
   );
-});
-
-test('docs/tokens.md explains every trouble, once', () => {
-  const tokens = readFileSync('docs/tokens.md', 'utf8');
-  const section = tokens.split('## When something is wrong')[1]!.split('\n#')[0]!;
-  const words = firstCells(section).flatMap((cell) =>
-    [...cell.matchAll(/`([a-z-]+)`/g)].map(([, word]) => word!),
-  );
-  expect(words.toSorted()).toEqual([...TROUBLES].toSorted());
 });
 
 /** The first cells of the tables of a document. */
