@@ -4,8 +4,7 @@ import { getNamedType, isCompositeType, printSchema, type GraphQLSchema } from '
 import { PersonList } from '../../sandbox/person-list.ts';
 import { objectTypesOf } from '../../src/schema/derived.ts';
 import { serveSnapshot, type ServedSchema } from '../../src/schema/served/served-schema.ts';
-import { resultsSchema } from '../service/results-schema.ts';
-import { richSchema } from '../service/rich-schema.ts';
+import { resultsSchema, richSchema } from '../service/schemas.ts';
 import { fullScalar, fullService } from '../support/imitations/honest.ts';
 import { createOracle, type Oracle } from './oracle.ts';
 
@@ -28,8 +27,7 @@ export interface World {
 /** Services with nullable records, unions, interfaces, failing fields, errors as data, and names that clash. */
 export async function openWorlds(): Promise<World[]> {
   const rich = richSchema(new PersonList(PERSONS), 'keyset');
-  const results = (managers: boolean) =>
-    resultsSchema(new PersonList(PERSONS), 'position', { managers });
+  const results = (managers: boolean) => resultsSchema(PERSONS, { managers });
   return Promise.all([
     openWorld('full', fullService().schema, undefined, fullScalar),
     openWorld('rich', rich, undefined, usualScalar),

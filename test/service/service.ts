@@ -6,8 +6,7 @@ import { PersonList } from '../../sandbox/person-list.ts';
 import { personsSchema } from '../../sandbox/persons-schema.ts';
 import { createListener } from '../../sandbox/sandbox.ts';
 import { TokenOffice } from '../../sandbox/tokens.ts';
-import { resultsSchema, type Rights } from './results-schema.ts';
-import { richSchema } from './rich-schema.ts';
+import { resultsSchema, richSchema, type Rights } from './schemas.ts';
 import { tokenEndpoint, TokenFaults, type Exchange, type TokenAnswers } from './token-answers.ts';
 
 export interface ServiceOptions {
@@ -124,7 +123,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 
   function schemaOf(served: ServiceOptions['schema']): GraphQLSchema {
     if (served === 'rich') return richSchema(persons, cursors);
-    if (served === 'results') return resultsSchema(persons, cursors, rights);
+    if (served === 'results') return resultsSchema(persons.length, rights);
     return served ?? personsSchema(persons, cursors);
   }
 

@@ -40,6 +40,7 @@ export function pageOf<T>(all: readonly T[], { first, after }: PageArgs, limit =
   return {
     items,
     total: all.length,
+    count: all.length,
     pageInfo: {
       first: size,
       hasNextPage: end < all.length,
@@ -471,7 +472,8 @@ function company(id: string) {
   return { __typename: 'Company', id };
 }
 
-function range(count: number): number[] {
+/** The whole numbers from 1. */
+export function range(count: number): number[] {
   return Array.from({ length: count }, (_, index) => index + 1);
 }
 
