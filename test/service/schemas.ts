@@ -201,7 +201,7 @@ export function resultsSchema(count: number, rights: Readonly<Rights>): GraphQLS
         rights.managers
           ? { __typename: 'Managers', ...pageOfArray(MANAGERS, args) }
           : refused('ManagersError', 'FORBIDDEN', 'You may not see the managers.'),
-      personSources: (_: unknown, { first, afterCursor: after = null }: SourceArguments) =>
+      personSources: (_: unknown, { first, afterCursor: after }: SourceArguments) =>
         pageOfArray(SOURCES, { first, after }, 200),
       responses: (_: unknown, { vacancyId, ...args }: PageArguments & { vacancyId?: number }) =>
         pageOfArray(
