@@ -47,8 +47,8 @@ test.each<[string, Stream]>([
   );
 });
 
-test('the command of docs/callers.md streams every record', async () => {
-  const command = blockWith('docs/callers.md', 'curl -N');
+test('the command of docs/clients.md streams every record', async () => {
+  const command = blockWith('docs/clients.md', 'curl -N');
   const headers = [...command.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, ...header]) => header);
   const response = await fetch(`${server.url}/graphql`, {
     method: 'POST',

@@ -39,7 +39,7 @@ test('the commands of the README lead from a token link to a gateway that serves
   expect(AUTH_API_KEYS).toBe('portal:…');
   const env = { AUTH_API_KEYS: entry, RECRUITING_URL: RECRUITING_URL!, TOKEN_STORE: TOKEN_STORE! };
   await using gateway = await serveHere(env);
-  const [header] = blockWith('docs/callers.md', 'x-api-key: rsk_…').split('\n');
+  const [header] = blockWith('docs/clients.md', 'x-api-key: rsk_…').split('\n');
   const [name, value] = header!.replace('rsk_…', key).split(': ') as [string, string];
   const ask = '{ allPersons(limit: 200) { id } }';
   expect((await askAt(gateway.url, ask)).errors![0]!.extensions['code']).toBe('UNAUTHENTICATED');
@@ -81,8 +81,8 @@ test('the requests of the documentation are answered', async () => {
 });
 
 const OF_CURL = [
-  ['docs/callers.md', 'curl -G'],
-  ['docs/callers.md', 'documentId'],
+  ['docs/clients.md', 'curl -G'],
+  ['docs/clients.md', 'documentId'],
 ] as const;
 
 test('every command in a sentence or a table exists, with the options that are named beside it', () => {

@@ -47,7 +47,7 @@ beforeAll(async () => {
   cpSync('test/support/library', project, { recursive: true });
   cpSync('examples', join(project, 'examples'), { recursive: true, filter: isForNode });
   for (const name of ['server.ts', 'yoga.ts']) {
-    writeFileSync(join(project, name), blockWith('docs/extending.md', `// ${name}\n`));
+    writeFileSync(join(project, name), blockWith('docs/library.md', `// ${name}\n`));
   }
   write('package.json', { type: 'module', private: true });
   write('tsconfig.json', TSCONFIG);
@@ -137,7 +137,7 @@ async function useTwice(store: Settings): Promise<unknown[]> {
   return answers;
 }
 
-test('the programs of docs/extending.md, and those of examples, answer and end after SIGTERM', async () => {
+test('the programs of docs/library.md, and those of examples, answer and end after SIGTERM', async () => {
   const programs: [file: string, query: string, data: object][] = [
     ['server.ts', '{ allPersons { id } }', { allPersons: IDS }],
     ['yoga.ts', '{ persons { items { id } } }', { persons: { items: IDS } }],
