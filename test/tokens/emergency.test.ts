@@ -7,7 +7,10 @@ import { successor } from '../../src/tokens/state.ts';
 import { quickFolder } from '../support/quick-folder.ts';
 import { exchanged, NOON, pairOf } from './values.ts';
 
-const sealed = createSealer([Buffer.alloc(32, 1)]);
+const [sealed, other] = [1, 2].map((byte) => createSealer([Buffer.alloc(32, byte)])) as [
+  ReturnType<typeof createSealer>,
+  ReturnType<typeof createSealer>,
+];
 const received = successor(exchanged(), pairOf('3'));
 
 test('a pair in an emergency file is sealed, private, and returned as it was received', () => {
@@ -21,61 +24,28 @@ test('a pair in an emergency file is sealed, private, and returned as it was rec
   expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(statSync(folder).mode & 0o777).toBe(0o700);
   expect(emergency.read()).toEqual([{ path, received, at: NOON }]);
+  // What a crash left of another file goes as well.
+  writeFileSync(`${path}.part`, '');
   emergency.remove(path);
-  expect(emergency.read()).toEqual([]);
-});
-
-test.each([
-  [
-    'is damaged',
-    (path: string) => writeFileSync(path, 'plain:{"access-3'),
-    sealed,
-    'it is damaged',
-  ],
-  ['was altered', alter, sealed, 'was altered'],
-  [
-    'is sealed with another key',
-    () => {},
-    createSealer([Buffer.alloc(32, 2)]),
-    'not among the keys',
-  ],
-])(
-  'an emergency file that %s is reported with its reason, without tokens',
-  (_, harm, sealer, why) => {
-    const folder = newFolder();
-    emergencyIn(folder, sealed).put(received, NOON);
-    const path = emergencyIn(folder, sealed).pathOf(received);
-    harm(path);
-    expect(emergencyIn(folder, sealer).read()).toEqual([
-      { path, why: expect.stringContaining(why) },
-    ]);
-    expect(JSON.stringify(emergencyIn(folder, sealer).read())).not.toContain('access-3');
-  },
-);
-
-test('what a crash leaves of a file that it was writing counts as nothing', () => {
-  const folder = newFolder();
-  const emergency = emergencyIn(folder, sealed);
-  writeFileSync(`${emergency.pathOf(received)}.part`, 'aes-256-gcm:');
-  expect(emergency.read()).toEqual([]);
-  expect(emergency.put(received, NOON)).toBe(true);
-  expect(emergency.read()).toHaveLength(1);
-});
-
-test('a file that another process removes while the folder is read counts as nothing', () => {
-  const folder = newFolder();
-  // Listed like a file, and not there once it is opened.
-  symlinkSync(join(folder, 'removed'), emergencyIn(folder, sealed).pathOf(received));
-  expect(readdirSync(folder)).toHaveLength(1);
-  expect(emergencyIn(folder, sealed).read()).toEqual([]);
-});
-
-test('nothing of a pair stays once it is saved: also what a crash left of its file', () => {
-  const folder = newFolder();
-  const emergency = emergencyIn(folder, sealed);
-  writeFileSync(`${emergency.pathOf(received)}.part`, '');
-  emergency.remove(emergency.pathOf(received));
   expect(readdirSync(folder)).toEqual([]);
+});
+
+test.each<[string, (path: string) => void, typeof sealed, why: string | undefined]>([
+  ['is damaged', (path) => writeFileSync(path, 'plain:{"access-3'), sealed, 'it is damaged'],
+  ['was altered', alter, sealed, 'was altered'],
+  ['is sealed with another key', () => {}, other, 'not among the keys'],
+  ['another process has removed', (path) => removed(path), sealed, undefined],
+  ['was not finished in a crash', (path) => unfinished(path), sealed, undefined],
+])('an emergency file that %s counts as nothing, or its reason is reported', (...row) => {
+  const [, harm, sealer, why] = row;
+  const folder = newFolder();
+  const emergency = emergencyIn(folder, sealed);
+  emergency.put(received, NOON);
+  const path = emergency.pathOf(received);
+  harm(path);
+  const files = emergencyIn(folder, sealer).read();
+  expect(files).toEqual(why === undefined ? [] : [{ path, why: expect.stringContaining(why) }]);
+  expect(JSON.stringify(files)).not.toContain('access-3');
 });
 
 test('a folder that cannot be written is reported, and throws nothing', () => {
@@ -87,6 +57,17 @@ test('a folder that cannot be written is reported, and throws nothing', () => {
 function alter(path: string): void {
   const text = readFileSync(path, 'utf8');
   writeFileSync(path, `${text.slice(0, -6)}${text.at(-6) === 'A' ? 'B' : 'A'}${text.slice(-5)}`);
+}
+
+/** Listed like a file, and not there once it is opened. */
+function removed(path: string): void {
+  rmSync(path);
+  symlinkSync(`${path}-removed`, path);
+}
+
+function unfinished(path: string): void {
+  rmSync(path);
+  writeFileSync(`${path}.part`, 'aes-256-gcm:');
 }
 
 function newFolder(): string {

@@ -1,260 +1,533 @@
+/**
+ * What a keeper sends, stores, reports and gives to callers when something goes wrong. Each row is one fault, in virtual
+ * time. What several processes, kills and lost commits do to one another is the simulator's (simulate).
+ */
 import { rmSync } from 'node:fs';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
-import type { Clock } from '../../src/clock.ts';
-import { emergencyIn } from '../../src/tokens/emergency.ts';
+import { emergencyIn, type Emergency } from '../../src/tokens/emergency.ts';
 import { PLAIN_WORDING, type Trouble } from '../../src/tokens/health.ts';
-import {
-  openTokenKeeper,
-  type AccessToken,
-  type KeeperParts,
-  type TokenKeeper,
-} from '../../src/tokens/keeper.ts';
+import { openTokenKeeper, type AccessToken } from '../../src/tokens/keeper.ts';
 import { LinkError } from '../../src/tokens/link.ts';
+import type { Pair } from '../../src/tokens/pair.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import type { Exchange, TokenService } from '../../src/tokens/service.ts';
-import { endAttempt, takeClaim, type Rule, type State } from '../../src/tokens/state.ts';
-import { StoreUnavailable } from '../../src/tokens/store.ts';
+import { endAttempt, successor, takeClaim, type Rule, type State } from '../../src/tokens/state.ts';
+import { StoreUnavailable, type TokenStore } from '../../src/tokens/store.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { memoryStore } from '../support/gateway/stores.ts';
 import { quickFolder } from '../support/quick-folder.ts';
 import { VirtualTime } from './simulate/virtual-time.ts';
-import { claimOf, exchanged, importOf, LIFE, NOON, pairOf, saveOf, SERVICE } from './values.ts';
+import {
+  claimOf,
+  exchanged,
+  imported,
+  importOf,
+  LIFE,
+  NOON,
+  pairOf,
+  saveOf,
+  SERVICE,
+} from './values.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-test('a pair that another process saves while this one reports an expired token is used, and not exchanged as well', async () => {
-  const world = worldOf();
-  await world.put(importOf('1'));
-  await world.put(claimOf('of another process', 1));
-  let others = async () => {
-    others = async () => {};
-    await world.put((state, now) => saveOf(state!, '2')(state, now));
-  };
-  const keeper = await world.start({
-    store: {
-      ...world.store,
-      update: async (rule) => {
-        await others();
-        return world.store.update(rule);
-      },
+const UNCLEAR: Exchange = { kind: 'unclear', why: 'cut', answer: null };
+const REFUSED: Exchange = { kind: 'invalid-grant' };
+const MISTAKE: Exchange = { kind: 'unsent', why: 'status 401 (invalid_client)', isMistake: true };
+const granted = (name: string): Exchange => ({ kind: 'granted', pair: pairOf(name) });
+/** Everything that follows from a refresh token is revoked if it is sent twice, and no access token can be checked. */
+const REVOKES = { revokesOnReuse: true };
+
+interface Fault {
+  readonly fault: string;
+  /** What the store has. Default: a set that was exchanged at noon, which is now, for a day. */
+  readonly set?: State | null;
+  /** What the service answers, in this order. Default, and in the end: the next pair. */
+  readonly answers?: readonly (Exchange | ((world: World) => Promise<Exchange>))[];
+  readonly habits?: Omit<TokenService, 'exchange'>;
+  readonly link?: () => Promise<Pair>;
+  /** Whether the store is unavailable at the start. */
+  readonly isDown?: boolean;
+  /** Whether the service refuses every access token. Default: only the one that a caller comes with. */
+  readonly refusesAll?: boolean;
+  readonly happens: (world: World) => Promise<unknown>;
+  /** What it saw on the way. */
+  readonly seen?: readonly unknown[];
+  /** The refresh tokens that were sent. Default: none */
+  readonly sent?: readonly string[];
+  /** What callers got, in their order: an access token, `refused`, or the code of an error. */
+  readonly called?: readonly string[];
+  readonly troubles?: readonly Trouble[];
+  readonly stored?: object;
+  /** Each is logged once, as an error or worse. */
+  readonly alarms?: readonly RegExp[];
+  /** The emergency files. */
+  readonly files?: readonly object[];
+}
+
+const lostSet: State = { ...exchanged(), lost: true };
+const refusedSet: State = { ...exchanged(), refusals: 1, refusedAt: NOON, expiresAt: NOON };
+
+function uncertainSet(): State {
+  const claimed = claimOf('a', 2)(exchanged(), NOON).next!;
+  const ending = { kind: 'unclear', why: 'cut', answer: null } as const;
+  return endAttempt('a', ending, 'host/1')(claimed, NOON).next!;
+}
+
+test.each<Fault>([
+  {
+    fault:
+      'a slow exchange: the token before it is given at once, its caller waits for 30 s, and the pair is saved',
+    set: imported(),
+    answers: [slowly(100_000)],
+    happens: async ({ pass, ask, token, outcomes }) => {
+      await pass(1_000);
+      expect(await token()).toBe('access-1');
+      ask();
+      await pass(29_000);
+      expect(outcomes).toEqual([]);
+      await pass(100_000);
+      expect(await token()).toBe('access-next');
     },
-  });
-  const refused = await keeper.token();
-  const next = await keeper.afterRefusal(refused, 'token_expired', 0);
-  expect(next).toEqual({ value: 'access-2', generation: 2 });
-  expect(world.sent).toEqual([]);
-});
-
-describe('during a slow refresh', () => {
-  test('the access token before it is given at once', async () => {
-    const world = worldOf(answeredAfter(100_000));
-    await world.put(importOf('1'));
-    const keeper = await world.start();
-    await world.time.pass(1_000);
-    expect(world.sent).toEqual(['refresh-1']);
-    expect(keeper.token()).toEqual({ value: 'access-1', generation: 1 });
-    await world.time.pass(100_000);
-    expect(keeper.token()).toEqual({ value: 'access-after refresh-1', generation: 2 });
-  });
-
-  test('a caller whose token has expired waits for 30 s, and the pair is saved nevertheless', async () => {
-    const world = worldOf(answeredAfter(100_000));
-    await world.put(importOf('1'));
-    const keeper = await world.start();
-    const answer = codeAfter(keeper.afterRefusal(await keeper.token(), 'token_expired', 0));
-    await world.time.pass(29_000);
-    expect(await answer.soFar()).toBe('waits');
-    await world.time.pass(2_000);
-    expect(await answer.soFar()).toBe('UPSTREAM_UNREACHABLE');
-    await world.time.pass(100_000);
-    expect(await world.state()).toMatchObject({ generation: 2, claim: null });
-    expect(world.sent).toHaveLength(1);
-  });
-
-  test('a caller whose token the refresh has ended gets the new one', async () => {
-    const world = worldOf(answeredAfter(5_000));
-    await world.put(importOf('1'));
-    const keeper = await world.start();
-    await world.time.pass(1_000);
-    const next = keeper.afterRefusal(await keeper.token(), 'token_revoked', 0);
-    await world.time.pass(5_000);
-    expect(await next).toMatchObject({ generation: 2 });
-    expect(world.sent).toHaveLength(1);
-  });
-
-  test('a stop waits for its pair, and for nothing else', async () => {
-    const world = worldOf(answeredAfter(100_000));
-    await world.put(importOf('1'));
-    const keeper = await world.start();
-    await world.time.pass(1_000);
-    const closed = keeper.close().then(() => world.time.now);
-    await world.time.pass(200_000);
-    expect(await closed).toBeCloseTo(100_000, -2);
-    expect(await world.state()).toMatchObject({ generation: 2 });
-  });
-});
-
-test('after a refresh without an answer, any refusal of the access token sends the refresh token once more', async () => {
-  const answers: Exchange[] = [
-    { kind: 'unclear', why: 'cut', answer: null },
-    { kind: 'granted', pair: pairOf('2') },
-  ];
-  const world = worldOf(async () => answers.shift()!);
-  await world.put(importOf('1'));
-  const keeper = await world.start();
-  await world.time.pass(HOUR);
-  expect(keeper.health().troubles).toEqual(['uncertain']);
-  expect(world.sent).toHaveLength(1);
-  const next = await keeper.afterRefusal(await keeper.token(), 'token_revoked', 0);
-  expect(next).toEqual({ value: 'access-2', generation: 2 });
-  expect(world.sent).toHaveLength(2);
-});
-
-describe('at a service that revokes everything once a refresh token is sent twice', () => {
-  test.each<Exchange>([{ kind: 'unclear', why: 'cut', answer: null }, { kind: 'invalid-grant' }])(
-    'a refresh that ends as $kind is a loss, until new tokens are imported',
-    async (ending) => {
-      const answers: Exchange[] = [ending, { kind: 'granted', pair: pairOf('3') }];
-      const world = worldOf(async () => answers.shift()!, { revokesOnReuse: true });
-      await world.put(importOf('1'));
-      const keeper = await world.start();
-      await world.time.pass(2 * DAY);
-      expect(world.sent).toEqual(['refresh-1']);
-      expect(keeper.health().troubles).toEqual(['lost']);
-      const token = await keeper.token();
-      const refused = codeAfter(keeper.afterRefusal(token, 'token_expired', 0));
-      await world.time.pass(1_000);
-      expect([token.value, await refused.soFar()]).toEqual(['access-1', 'TOKENS_LOST']);
-      expect(await keeper.import(pairOf('2'))).toBe('imported');
-      await world.time.pass(2_000);
-      expect(world.sent).toEqual(['refresh-1', 'refresh-2']);
-      expect(keeper.health().troubles).toEqual([]);
-      expect(await keeper.token()).toMatchObject({ value: 'access-3' });
+    sent: ['refresh-1'],
+    called: ['UPSTREAM_UNREACHABLE'],
+    stored: { generation: 2, claim: null },
+  },
+  {
+    fault: 'an exchange that ends the access token: its caller gets the new one',
+    set: imported(),
+    answers: [slowly(5_000)],
+    happens: async ({ pass, ask }) => {
+      await pass(1_000);
+      ask('token_revoked');
+      await pass(5_000);
     },
-  );
-});
-
-describe('a service that cannot be asked about an access token', () => {
-  const habits = { revokesOnReuse: true };
-  const mistake: Exchange = { kind: 'unsent', why: 'status 401 (invalid_client)', isMistake: true };
-
-  test.each<[string, Exchange, string, sent: number]>([
-    ['is lost at once if that is refused', { kind: 'invalid-grant' }, 'TOKENS_LOST', 2],
-    ['is refused if the next one is refused as well', granted('3'), 'works', 2],
-  ])(
-    'whose new token stays refused: it is exchanged once, and %s',
-    async (_what, answer, end, sent) => {
-      const world = worldOf(async () => (world.sent.length > 1 ? answer : granted('2')), habits);
-      const keeper = await world.start();
-      expect(await keeper.import(pairOf('1'))).toBe('imported');
-      const request = async () => {
-        let token: AccessToken | undefined = await keeper.token();
-        for (let replays = 0; token; replays += 1) {
-          token = await keeper.afterRefusal(token, 'token_expired', replays);
-        }
-      };
-      const ended = codeAfter(request());
-      await world.time.pass(4_000);
-      expect([await ended.soFar(), world.sent.length]).toEqual([end, sent]);
-      const again = codeAfter(request());
-      await world.time.pass(4_000);
-      expect([await again.soFar(), world.sent.length]).toEqual([end, sent]);
+    sent: ['refresh-1'],
+    called: ['access-next'],
+  },
+  {
+    fault: 'another process saves its pair while a caller reports the expiry: nothing is sent',
+    set: claimOf('of another process', 1)(imported(), NOON).next!,
+    happens: async ({ pass, ask, put, during }) => {
+      await pass(1_000);
+      during.update = () => put((state, now) => saveOf(state!, '2')(state, now));
+      ask();
+      await pass(1_000);
     },
-  );
-
-  test('that refuses the client is asked again slowly, and errors, health and log have its words', async () => {
-    let answer: Exchange = mistake;
-    const world = worldOf(async () => answer, habits);
-    const keeper = await world.start();
-    const refused = {
-      message: expect.stringMatching(/status 401 \(invalid_client\)/),
-      extensions: { code: 'UPSTREAM_UNAUTHORIZED' },
-    };
-    const importing = keeper.import(pairOf('1'));
-    await expect(importing).rejects.toMatchObject(refused);
-    await expect(importing).rejects.toThrow(/^The imported pair is stored/);
-    await world.time.pass(HOUR);
-    expect(world.sent.length).toBeGreaterThan(10);
-    expect(world.sent.length).toBeLessThan(40);
-    const again = keeper.afterRefusal(await keeper.token(), 'token_expired', 0);
-    await expect(again).rejects.toMatchObject(refused);
-    expect(keeper.health()).toMatchObject({ troubles: ['unauthorized'], mistake: mistake.why });
-    const errors = world.logged.filter(({ level }) => Number(level) >= 50);
-    expect(errors).toMatchObject([{ trouble: 'unauthorized', msg: refused.message }]);
-    answer = granted('2');
-    await world.time.pass(5 * MINUTE);
-    expect(keeper.health().troubles).toEqual([]);
-    expect(keeper.health()).not.toHaveProperty('mistake');
-  });
-
-  test('a first import that proves spent says so, and is replaced by the next one', async () => {
-    const answers: Exchange[] = [{ kind: 'invalid-grant' }, granted('3')];
-    const world = worldOf(async () => answers.shift()!, habits);
-    const keeper = await world.start();
-    await expect(keeper.import(pairOf('1'))).rejects.toMatchObject({
-      message: expect.stringMatching(/refuses the imported refresh token.*Import a new pair/),
-      extensions: { code: 'TOKENS_LOST' },
-    });
-    expect(await keeper.import(pairOf('2'))).toBe('imported');
-    expect(await keeper.token()).toMatchObject({ value: 'access-3' });
-  });
-
-  test('an import that proves spent is withdrawn, and rejects with what is in use again', async () => {
-    const world = worldOf(async () => ({ kind: 'invalid-grant' }), habits);
-    await world.put(() => ({ next: exchanged(), result: undefined }));
-    const keeper = await world.start();
-    await expect(keeper.import(pairOf('new'), true)).rejects.toMatchObject({
-      message: expect.stringMatching(/withdrawn.*in use again, as generation 4/),
-      extensions: { code: 'TOKENS_LOST' },
-    });
-    expect(await keeper.token()).toEqual({ value: 'access-2', generation: 4 });
-  });
-
-  test('a process that died during its exchange is waited for, and the error says since when, until when, and what then', async () => {
-    const world = worldOf(undefined, habits);
-    await world.put(importOf('1'));
-    const claim = { attempt: 'a', generation: 1, over: null, by: 'dead/1', isFinal: true };
-    await world.put(takeClaim(claim));
-    const keeper = await world.start();
-    const refused = keeper
-      .afterRefusal(await keeper.token(), 'token_expired', 0)
-      .catch((error: unknown) => error);
-    await world.time.pass(MINUTE + 1_000);
-    expect(await refused).toMatchObject({
-      message: expect.stringMatching(
+    called: ['access-2'],
+  },
+  {
+    fault:
+      'an exchange without an answer: any refusal of the access token sends the refresh token once more',
+    set: imported(),
+    answers: [UNCLEAR],
+    happens: async ({ saw, pass, ask, troubles }) => {
+      await pass(HOUR);
+      saw(troubles());
+      ask('token_revoked');
+      await pass(1_000);
+    },
+    seen: [['uncertain']],
+    sent: ['refresh-1', 'refresh-1'],
+    called: ['access-next'],
+  },
+  ...[UNCLEAR, REFUSED].map((ending): Fault => ({
+    fault: `a service that revokes on reuse, and an exchange that is ${ending.kind}: a loss, until new tokens are imported`,
+    set: imported(),
+    answers: [ending],
+    habits: REVOKES,
+    happens: async ({ saw, pass, ask, troubles, keeper, token }) => {
+      await pass(2 * DAY);
+      saw(troubles());
+      ask();
+      await pass(1_000);
+      saw(await keeper.import(pairOf('2')));
+      await pass(2_000);
+      saw(await token());
+    },
+    seen: [['lost'], 'imported', 'access-next'],
+    sent: ['refresh-1', 'refresh-2'],
+    called: ['TOKENS_LOST'],
+  })),
+  {
+    fault:
+      'a process that died during the exchange of such a service: it is waited for, and then the tokens count as lost',
+    set: takeClaim({ attempt: 'a', generation: 1, over: null, by: 'dead/1', isFinal: true })(
+      imported(),
+      NOON,
+    ).next!,
+    habits: REVOKES,
+    happens: async ({ saw, pass, ask, troubles, keeper, errors }) => {
+      ask();
+      await pass(MINUTE + 1_000);
+      saw(errors[0]);
+      saw(troubles());
+      saw(await keeper.import(pairOf('2')));
+      await pass(80_000);
+      ask();
+      await pass(10_000);
+    },
+    seen: [
+      expect.stringMatching(
         /dead\/1 began a refresh at 2026-01-01T12:00:00.*its claim ends at 2026-01-01T12:02:30.*count as lost.*`replace: true`/,
       ),
-      extensions: { code: 'UPSTREAM_UNREACHABLE' },
-    });
-    expect(keeper.health().troubles).toEqual(['uncertain', 'late']);
-    expect(await keeper.import(pairOf('2'))).toBe('in use');
-    await world.time.pass(80_000);
-    const last = codeAfter(keeper.afterRefusal(await keeper.token(), 'token_expired', 0));
-    await world.time.pass(10_000);
-    expect(await last.soFar()).toBe('TOKENS_LOST');
-    expect(keeper.health().troubles).toEqual(['lost']);
-    expect(await keeper.import(pairOf('2'))).toBe('imported');
-    expect(world.sent).toEqual(['refresh-2']);
+      ['uncertain', 'late'],
+      'in use',
+    ],
+    called: ['UPSTREAM_UNREACHABLE', 'TOKENS_LOST'],
+    troubles: ['lost'],
+  },
+  {
+    fault:
+      'a service that cannot be asked refuses its new token as well: one exchange, and a loss if that is refused',
+    set: null,
+    answers: [granted('2'), REFUSED],
+    habits: REVOKES,
+    refusesAll: true,
+    happens: importsAndAsksTwice,
+    sent: ['refresh-1', 'refresh-2'],
+    called: ['TOKENS_LOST', 'TOKENS_LOST'],
+    troubles: ['lost'],
+  },
+  {
+    fault:
+      'a service that cannot be asked refuses the token after that as well: callers are refused, and nothing more is sent',
+    set: null,
+    answers: [granted('2'), granted('3')],
+    habits: REVOKES,
+    refusesAll: true,
+    happens: importsAndAsksTwice,
+    sent: ['refresh-1', 'refresh-2'],
+    called: ['refused', 'refused'],
+  },
+  {
+    fault:
+      'another process wins the exchange, and saves its pair after this one is refused: the pair of the winner is used',
+    answers: [
+      async ({ time, put }) => {
+        time.after(1_500, () => void put((state, now) => saveOf(state!, 'won')(state, now)));
+        return REFUSED;
+      },
+    ],
+    happens: async ({ pass, ask }) => {
+      await pass(HOUR);
+      ask();
+      await pass(5_000);
+    },
+    sent: ['refresh-2'],
+    called: ['access-won'],
+    stored: { pair: pairOf('won'), refusals: 0 },
+  },
+  {
+    fault: 'an answer without a new refresh token: it is used, with an alarm',
+    set: imported(),
+    answers: [
+      {
+        kind: 'granted',
+        pair: pairOf('next', { refreshToken: 'refresh-1' }),
+        flaw: 'no new refresh token',
+      },
+    ],
+    happens: ({ pass }) => pass(MINUTE),
+    sent: ['refresh-1'],
+    stored: { generation: 2, pair: { accessToken: 'access-next', refreshToken: 'refresh-1' } },
+    alarms: [/no new refresh token/],
+  },
+  {
+    fault:
+      'a backup whose refresh token is spent: it serves until the expiry, four refusals are a loss, and the log names the cause',
+    answers: [REFUSED, REFUSED, REFUSED, REFUSED],
+    happens: async ({ saw, pass, sent }) => {
+      await pass(LIFE * 1000 - MINUTE);
+      saw(sent.length);
+      await pass(HOUR);
+    },
+    seen: [1],
+    sent: ['refresh-2', 'refresh-2', 'refresh-2', 'refresh-2'],
+    troubles: ['lost'],
+    alarms: [/the store was replaced by an older copy/],
+  },
+  // Stores and files
+  {
+    fault: 'a store that is unavailable at the start: it is used as soon as it is back',
+    isDown: true,
+    happens: async ({ saw, pass, ask, failing, troubles }) => {
+      saw(troubles());
+      ask();
+      await pass(10_000);
+      failing.read = undefined;
+      await pass(MINUTE);
+      ask();
+      await pass(1_000);
+    },
+    seen: [['late']],
+    sent: ['refresh-2'],
+    called: ['INTERNAL_SERVER_ERROR', 'access-next'],
+  },
+  {
+    fault:
+      'a store that is damaged under a running process: one alarm names it, and the step that helps',
+    happens: async ({ pass, failing }) => {
+      failing.read = new Error('file is not a database');
+      await pass(5 * MINUTE);
+    },
+    alarms: [/cannot be used.*Check that `store` names/],
+  },
+  {
+    fault:
+      'neither the store nor the folder can be written: the pair is used from memory, and written to whichever works first',
+    set: imported(),
+    answers: [
+      async ({ failing }) => {
+        failing.update = failing.folder = new StoreUnavailable('no space left');
+        return granted('next');
+      },
+    ],
+    happens: async ({ saw, pass, failing, token, troubles, emergency }) => {
+      await pass(MINUTE);
+      saw([await token(), troubles()]);
+      failing.folder = undefined;
+      await pass(MINUTE);
+      saw(emergency.read().length);
+      failing.update = undefined;
+      await pass(MINUTE);
+    },
+    seen: [['access-next', ['unsaved']], 1],
+    sent: ['refresh-1'],
+    stored: { generation: 2, pair: pairOf('next') },
+    files: [],
+  },
+  {
+    fault:
+      'another store takes the place of its own during an exchange: the pair stays in its emergency file, with an alarm',
+    set: imported(),
+    answers: [
+      async ({ put }) => {
+        await put(() => ({ next: imported('other'), result: undefined }));
+        return granted('next');
+      },
+    ],
+    happens: ({ pass }) => pass(1_000),
+    sent: ['refresh-1', 'refresh-other'],
+    files: [{ received: { pair: pairOf('next'), generation: 2 } }],
+    alarms: [/stays in its emergency file/],
+  },
+  {
+    fault:
+      'emergency files of other stores: they stay, and the own one is removed once its pair is saved',
+    happens: async ({ pass, emergency, store }) => {
+      const own = (await store.read()).state!;
+      const foreign = { ...exchanged(), service: 'https://other.example' };
+      for (const state of [own, exchanged(), foreign]) {
+        emergency.put(successor(state, pairOf('next')), NOON);
+      }
+      await pass(MINUTE);
+    },
+    stored: { generation: 3, pair: pairOf('next') },
+    files: [{}, {}],
+  },
+  {
+    fault: 'the store becomes the store of another service: nothing is sent, and it is not changed',
+    happens: async ({ pass, put, ask }) => {
+      await put(() => ({ next: { ...exchanged(), service: 'https://other' }, result: undefined }));
+      await pass(MINUTE);
+      ask();
+      await pass(1_000);
+    },
+    called: ['INTERNAL_SERVER_ERROR'],
+    stored: { service: 'https://other', generation: 2, claim: null },
+    alarms: [/belongs to https:\/\/other.*Correct `endpoint`/],
+  },
+  ...[null, lostSet].map((set): Fault => ({
+    fault: `another process imports a set into a store that ${set ? 'has a lost set' : 'is empty'}: it is used`,
+    set,
+    happens: async ({ saw, pass, put, token }) => {
+      await pass(MINUTE);
+      await put(importOf('new'));
+      await pass(MINUTE);
+      saw(await token());
+    },
+    seen: ['access-next'],
+    sent: ['refresh-new'],
+  })),
+  // Links
+  ...[exchanged(), { ...exchanged(), movedTo: 'elsewhere' }].map((set): Fault => ({
+    fault: `a token link, and a set that ${set.movedTo === null ? 'is in use' : 'was moved'}: it is not read`,
+    set,
+    link: () => Promise.reject(new Error('read')),
+    happens: ({ pass }) => pass(HOUR),
+    troubles: set.movedTo === null ? [] : ['missing'],
+    stored: { set: set.set, generation: 2 },
+  })),
+  ...[null, lostSet].map((set): Fault => ({
+    fault: `a token link, and a store that ${set ? 'has a lost set' : 'is empty'}: it is imported and exchanged at once`,
+    set,
+    link: async () => pairOf('new'),
+    happens: async ({ saw, pass, token }) => {
+      await pass(1_000);
+      saw(await token());
+    },
+    seen: ['access-next'],
+    sent: ['refresh-new'],
+  })),
+  {
+    fault:
+      'a token link with a token that this store has seen: it replaces nothing, with one alarm',
+    set: lostSet,
+    link: async () => pairOf('1'),
+    happens: ({ pass }) => pass(HOUR),
+    troubles: ['lost'],
+    alarms: [/tokens that this store has already seen/],
+  },
+  {
+    fault: 'a token link that is dead: one alarm',
+    set: lostSet,
+    link: () => Promise.reject(new LinkError('The token link is dead.')),
+    happens: ({ pass }) => pass(HOUR),
+    troubles: ['lost'],
+    alarms: [/The token link is dead/],
+  },
+  // Clocks
+  ...[DAY, -DAY].map((ms): Fault => ({
+    fault: `the clock of the store jumps by ${ms / DAY} day: one exchange, and at most one more after its correction`,
+    happens: async ({ saw, pass, away, sent, troubles }) => {
+      for (const [ahead, most] of [
+        [0, 0],
+        [ms, 1],
+        [0, 2],
+      ] as const) {
+        away.ahead = ahead;
+        await pass(10 * MINUTE);
+        saw([sent.length <= most, ...troubles()]);
+      }
+      sent.length = 0;
+    },
+    seen: [[true], [true], [true]],
+  })),
+  {
+    fault:
+      'the clock of the store jumps beyond the end of the refresh token: nothing is sent, and its correction is enough',
+    happens: async ({ saw, pass, away, troubles, ask }) => {
+      away.ahead = 365 * DAY;
+      await pass(10 * MINUTE);
+      saw(troubles());
+      ask();
+      await pass(1_000);
+      away.ahead = 0;
+      await pass(MINUTE);
+    },
+    seen: [['lost']],
+    called: ['TOKENS_LOST'],
+  },
+  {
+    fault: 'the machine sleeps for 30 hours: one exchange',
+    happens: async ({ pass, away }) => {
+      away.asleep = 30 * HOUR;
+      await pass(MINUTE);
+    },
+    sent: ['refresh-2'],
+  },
+])('$fault', async (row) => {
+  const world = await worldOf(row);
+  await row.happens(world);
+  const { seen, sent, outcomes, logged, emergency, store, troubles, pass } = world;
+  await pass(0);
+  expect({ seen, sent, called: outcomes, troubles: troubles() }).toEqual({
+    seen: row.seen ?? [],
+    sent: row.sent ?? [],
+    called: row.called ?? [],
+    troubles: row.troubles ?? [],
   });
+  expect((await store.read()).state ?? {}).toMatchObject(row.stored ?? {});
+  for (const alarm of row.alarms ?? []) {
+    const alarms = logged.filter((line) => Number(line['level']) >= 50);
+    expect(alarms.filter((line) => alarm.test(JSON.stringify(line)))).toHaveLength(1);
+  }
+  if (row.files) expect(emergency.read()).toMatchObject(row.files);
+});
+
+test('a link that cannot be read now is read again with growing pauses, and imported once it can', async () => {
+  let reads = 0;
+  let isUp = false;
+  const { pass, ask, outcomes, token } = await worldOf({
+    set: null,
+    link: async () => {
+      reads += 1;
+      if (isUp) return pairOf('new');
+      throw new LinkError('The service is down.', { isPassing: true });
+    },
+  });
+  ask();
+  await pass(HOUR);
+  expect(outcomes).toEqual(['TOKENS_MISSING']);
+  expect(reads).toBeGreaterThan(10);
+  expect(reads).toBeLessThan(30);
+  isUp = true;
+  await pass(6 * MINUTE);
+  expect(await token()).toBe('access-next');
+});
+
+test('a service that refuses the client is asked again slowly, and errors, health and log have its words', async () => {
+  const answers = Array.from({ length: 60 }, () => MISTAKE);
+  const { keeper, pass, ask, errors, sent, logged } = await worldOf({
+    set: null,
+    answers,
+    habits: REVOKES,
+  });
+  const refusal = {
+    message: expect.stringMatching(/^The imported pair is stored.*status 401 \(invalid_client\)/),
+    extensions: { code: 'UPSTREAM_UNAUTHORIZED' },
+  };
+  await expect(keeper.import(pairOf('1'))).rejects.toMatchObject(refusal);
+  await pass(HOUR);
+  expect(sent.length).toBeGreaterThan(10);
+  expect(sent.length).toBeLessThan(40);
+  ask();
+  await pass(1_000);
+  expect(errors).toEqual([expect.stringMatching(/status 401 \(invalid_client\)/)]);
+  expect(keeper.health()).toMatchObject({ troubles: ['unauthorized'], mistake: MISTAKE.why });
+  const alarms = logged.filter(({ level }) => Number(level) >= 50);
+  expect(alarms).toMatchObject([
+    { trouble: 'unauthorized', msg: expect.stringMatching(/status 401 \(invalid_client\)/) },
+  ]);
+  answers.length = 0;
+  await pass(5 * MINUTE);
+  expect(keeper.health().troubles).toEqual([]);
+  expect(keeper.health()).not.toHaveProperty('mistake');
+});
+
+test.each<[what: string, set: State | null, message: RegExp, next: object]>([
+  ['the first one', null, /refuses the imported refresh token.*Import a new pair/, {}],
+  [
+    'one over a set in use, which is withdrawn',
+    exchanged(),
+    /withdrawn.*in use again, as generation 4/,
+    { value: 'access-2', generation: 4 },
+  ],
+])('an import that proves spent rejects with what is in use: %s', async (...row) => {
+  const [, set, message, next] = row;
+  const { keeper } = await worldOf({ set, answers: [REFUSED], habits: REVOKES });
+  await expect(keeper.import(pairOf('new'), true)).rejects.toMatchObject({
+    message: expect.stringMatching(message),
+    extensions: { code: 'TOKENS_LOST' },
+  });
+  expect(await keeper.token()).toMatchObject(next);
 });
 
 test('a token that is refused as expired and was never accepted is renewed after 30 s, and the next one after a minute', async () => {
-  const world = worldOf();
-  await world.put(() => ({ next: exchanged(), result: undefined }));
-  const keeper = await world.start();
+  const { pass, ask, sent, outcomes } = await worldOf({});
   for (const patience of [30_000, 60_000]) {
-    await world.time.pass(patience - 5_000);
-    const refused = await keeper.token();
-    expect(await keeper.afterRefusal(refused, 'token_expired', 0)).toBeUndefined();
-    await world.time.pass(6_000);
-    expect(await keeper.afterRefusal(refused, 'token_expired', 0)).toMatchObject({
-      generation: refused.generation + 1,
-    });
+    await pass(patience - 5_000);
+    ask();
+    await pass(6_000);
+    ask();
+    await pass(0);
   }
-  expect(world.sent).toHaveLength(2);
+  expect(outcomes).toEqual(['refused', 'access-next', 'refused', 'access-next']);
+  expect(sent).toHaveLength(2);
 });
 
 test.each<[which: string, isAccepted: boolean, first: number]>([
@@ -264,400 +537,219 @@ test.each<[which: string, isAccepted: boolean, first: number]>([
 ])(
   'a request is sent again three times, the last time after 1.5 to 3 s, while a new access token is refused: %s',
   async (_which, isAccepted, first) => {
-    const world = worldOf();
-    const second = exchanged();
-    const newest = saveOf(second, '3')(second, NOON).result;
-    await world.put(() => ({ next: first === 1 ? newest : second, result: undefined }));
-    const keeper = await world.start();
+    const newest = saveOf(exchanged(), '3')(exchanged(), NOON).result;
+    const { keeper, time, pass, sent } = await worldOf({
+      set: first === 1 ? newest : exchanged(),
+    });
     let token: AccessToken | undefined = { value: '', generation: first };
     if (isAccepted) keeper.accepted(token);
     const replays: number[] = [];
     const request = async () => {
-      for (;;) {
-        token = await keeper.afterRefusal(token!, 'token_expired', replays.length);
-        if (!token) return;
-        replays.push(world.time.now);
+      while ((token = await keeper.afterRefusal(token!, 'token_expired', replays.length))) {
+        replays.push(time.now);
       }
     };
     const ended = request();
-    await world.time.pass(MINUTE);
+    await pass(MINUTE);
     await ended;
     expect(replays).toHaveLength(3);
     expect(replays.at(-1)).toBeGreaterThan(1_500);
     expect(replays.at(-1)).toBeLessThan(3_000);
-    expect(world.sent).toEqual([]);
+    expect(sent).toEqual([]);
   },
 );
 
-describe('a token link', () => {
-  test.each<[string, State]>([
-    ['in use', exchanged()],
-    ['that was moved away', { ...exchanged(), movedTo: 'elsewhere' }],
-  ])('is not read for a set %s', async (_what, state) => {
-    const world = worldOf();
-    await world.put(() => ({ next: state, result: undefined }));
-    const link = linkTo(async () => pairOf('new'));
-    await world.start({ link });
-    await world.time.pass(HOUR);
-    expect(link.reads).toBe(0);
-    expect(await world.state()).toMatchObject({ set: state.set, generation: 2 });
-  });
-
-  test.each<[string, State | null]>([
-    ['an empty store', null],
-    ['a lost set', { ...exchanged(), lost: true }],
-  ])(
-    'is imported and exchanged at once for %s, and no request is without a token',
-    async (_what, state) => {
-      const world = worldOf();
-      if (state) await world.put(() => ({ next: state, result: undefined }));
-      const link = linkTo(async () => pairOf('new'));
-      const keeper = await world.start({ link });
-      await world.time.pass(1_000);
-      expect(await keeper.token()).toMatchObject({ value: 'access-after refresh-new' });
-      expect({ reads: link.reads, sent: world.sent }).toEqual({ reads: 1, sent: ['refresh-new'] });
-    },
-  );
-
-  test.each<[string, () => Promise<ReturnType<typeof pairOf>>]>([
-    ['gives a refresh token that this store has seen', async () => pairOf('1')],
-    [
-      'is dead',
-      async () => {
-        throw new LinkError('The token link is dead.');
-      },
-    ],
-  ])('that %s is read once, replaces nothing, and raises one alarm', async (_what, read) => {
-    const world = worldOf();
-    await world.put(() => ({ next: { ...exchanged(), lost: true }, result: undefined }));
-    const link = linkTo(read);
-    await world.start({ link });
-    await world.time.pass(HOUR);
-    expect({ reads: link.reads, sent: world.sent }).toEqual({ reads: 1, sent: [] });
-    expect(await world.state()).toMatchObject({ generation: 2, lost: true });
-    expect(world.logged.filter(({ level }) => level === 50)).toHaveLength(1);
-  });
-
-  test('that another process has imported and ended meanwhile raises no alarm', async () => {
-    const world = worldOf();
-    const link = linkTo(async () => {
-      await world.put(importOf('1'));
-      throw new LinkError('The token link is dead.');
-    });
-    const keeper = await world.start({ link });
-    expect(await keeper.token()).toMatchObject({ value: 'access-1' });
-    await world.time.pass(1_000);
-    expect(world.logged.filter(({ level }) => level === 50)).toEqual([]);
-  });
-
-  test('that cannot be read now is read again with growing pauses, and imported once it can', async () => {
-    const world = worldOf();
-    let isUp = false;
-    const link = linkTo(async () => {
-      if (isUp) return pairOf('new');
-      throw new LinkError('The service is down.', { isPassing: true });
-    });
-    const keeper = await world.start({ link });
-    const early = codeAfter(Promise.resolve(keeper.token()));
-    await world.time.pass(HOUR);
-    expect(await early.soFar()).toBe('TOKENS_MISSING');
-    expect(link.reads).toBeGreaterThan(10);
-    expect(link.reads).toBeLessThan(30);
-    isUp = true;
-    await world.time.pass(6 * MINUTE);
-    expect(await keeper.token()).toMatchObject({ generation: 2 });
-  });
-});
-
-test('a store that is unavailable at the start is used as soon as it is back', async () => {
-  const world = worldOf();
-  await world.put(importOf('1'));
-  let isDown = true;
-  const keeper = await world.start({
-    store: {
-      ...world.store,
-      read: async () => {
-        if (isDown) throw new StoreUnavailable('nothing listens there');
-        return world.store.read();
-      },
-    },
-  });
-  expect(keeper.present).toBe(false);
-  expect(keeper.health()).toEqual({ troubles: ['late'] });
-  const early = codeAfter(Promise.resolve(keeper.token()));
-  await world.time.pass(1_000);
-  expect(await early.soFar()).toBe('INTERNAL_SERVER_ERROR');
-  isDown = false;
-  expect(await keeper.token()).toMatchObject({ generation: 1 });
-});
-
-test('a store that is damaged under a running process is an error that names the store and the step', async () => {
-  const world = worldOf();
-  await world.put(() => ({ next: exchanged(), result: undefined }));
-  let isDamaged = false;
-  await world.start({
-    store: {
-      ...world.store,
-      read: async () => {
-        if (isDamaged) throw new Error('file is not a database');
-        return world.store.read();
-      },
-    },
-  });
-  isDamaged = true;
-  await world.time.pass(5 * MINUTE);
-  const errors = world.logged.filter(({ level }) => level === 50);
-  expect(errors).toHaveLength(1);
-  expect(JSON.stringify(errors)).toMatch(/cannot be used.*Check that `store` names/);
-});
-
-const lostSet: State = { ...exchanged(), lost: true };
-const refusedSet: State = { ...exchanged(), refusals: 1, refusedAt: NOON, expiresAt: NOON };
-
-test.each<[Trouble, State | null, (keeper: TokenKeeper) => void]>([
+test.each<[Trouble, State | null, (world: World) => void]>([
   ['missing', null, () => {}],
   ['missing', { ...exchanged(), movedTo: 'elsewhere' }, () => {}],
   ['lost', lostSet, () => {}],
-  ['uncertain', endedUnclear(), () => {}],
+  ['uncertain', uncertainSet(), () => {}],
   ['late', refusedSet, () => {}],
-  ['unauthorized', exchanged(), (keeper) => keeper.refused({ value: '', generation: 2 })],
+  ['unauthorized', exchanged(), ({ keeper }) => keeper.refused({ value: '', generation: 2 })],
 ])(
   'the log has the trouble %s once when it begins, and its end: %#',
-  async (trouble, state, begin) => {
-    const world = worldOf(async () => ({ kind: 'invalid-grant' }));
-    if (state) await world.put(() => ({ next: state, result: undefined }));
-    const keeper = await world.start();
-    await world.time.pass(MINUTE);
-    begin(keeper);
-    expect(keeper.health().troubles).toEqual([trouble]);
-    const lines = () => world.logged.filter((line) => line['trouble'] === trouble);
+  async (trouble, set, begin) => {
+    const world = await worldOf({ set, answers: [REFUSED, REFUSED, REFUSED] });
+    const { pass, put, troubles, logged } = world;
+    await pass(MINUTE);
+    begin(world);
+    expect(troubles()).toEqual([trouble]);
+    const lines = () => logged.filter((line) => line['trouble'] === trouble);
     expect(lines()).toMatchObject([{ msg: expect.stringMatching(/Callers .*\.$/) }]);
-    await world.put(() => ({ next: { ...exchanged('3'), generation: 9 }, result: undefined }));
-    await world.time.pass(MINUTE);
+    await put(() => ({ next: { ...exchanged('3'), generation: 9 }, result: undefined }));
+    await pass(MINUTE);
     expect(lines()).toMatchObject([{}, { level: 30, msg: `The trouble ${trouble} is over.` }]);
   },
 );
 
-test.each<[string, State | null]>([
-  ['has no tokens', null],
-  ['has a lost set', { ...exchanged(), lost: true }],
-])('a process that %s goes on with a set that another one imports', async (_what, state) => {
-  const world = worldOf();
-  if (state) await world.put(() => ({ next: state, result: undefined }));
-  const keeper = await world.start();
-  await world.time.pass(MINUTE);
-  await world.put(importOf('new'));
-  await world.time.pass(MINUTE);
-  expect(await keeper.token()).toMatchObject({ value: 'access-after refresh-new' });
-  expect(keeper.health().troubles).toEqual([]);
-});
-
-describe('the clock of the store', () => {
-  test.each([
-    ['a day ahead', DAY],
-    ['a day back', -DAY],
-  ])('that jumps %s costs one exchange, and its correction at most one more', async (_what, ms) => {
-    const world = worldOf();
-    await world.put(() => ({ next: exchanged(), result: undefined }));
-    const keeper = await world.start();
-    await world.time.pass(10 * MINUTE);
-    for (const [ahead, most] of [
-      [ms, 1],
-      [0, 2],
-    ] as const) {
-      world.away.ahead = ahead;
-      await world.time.pass(10 * MINUTE);
-      expect(world.sent.length).toBeLessThanOrEqual(most);
-      expect(keeper.health().troubles).toEqual([]);
-    }
-  });
-
-  test('that jumps beyond the end of the refresh token causes no request, and correcting it is enough', async () => {
-    const world = worldOf();
-    await world.put(() => ({ next: exchanged(), result: undefined }));
-    const keeper = await world.start();
-    world.away.ahead = 365 * DAY;
-    await world.time.pass(10 * MINUTE);
-    expect(keeper.health().troubles).toEqual(['lost']);
-    const refused = codeAfter(keeper.afterRefusal(await keeper.token(), 'token_expired', 0));
-    await world.time.pass(1_000);
-    expect(await refused.soFar()).toBe('TOKENS_LOST');
-    world.away.ahead = 0;
-    await world.time.pass(MINUTE);
-    expect(keeper.health().troubles).toEqual([]);
-    expect(world.sent).toEqual([]);
-  });
-
-  test('that goes on for 30 hours while the machine sleeps costs one exchange', async () => {
-    const world = worldOf();
-    await world.put(() => ({ next: exchanged(), result: undefined }));
-    const keeper = await world.start();
-    world.away.asleep = 30 * HOUR;
-    await world.time.pass(MINUTE);
-    expect(world.sent).toHaveLength(1);
-    expect(keeper.health().troubles).toEqual([]);
-  });
+test('the trouble unauthorized is of the newest token alone, and ends once the service accepts it', async () => {
+  const { keeper, troubles } = await worldOf({});
+  const token = await keeper.token();
+  keeper.refused({ ...token, generation: 1 });
+  expect(troubles()).toEqual([]);
+  keeper.refused(token);
+  expect(troubles()).toEqual(['unauthorized']);
+  keeper.accepted(token);
+  expect(troubles()).toEqual([]);
 });
 
 test('the log warns once at 30, 14, 7, 3 and 1 days before the end of a refresh token, and nothing is sent after it', async () => {
-  const world = worldOf(async () => ({ kind: 'unsent', why: 'ECONNREFUSED' }));
-  await world.put(() => ({ next: exchanged(), result: undefined }));
-  const keeper = await world.start();
+  const unsent: Exchange = { kind: 'unsent', why: 'ECONNREFUSED' };
+  const answers = Array.from({ length: 9_999 }, () => unsent);
+  const { keeper, pass, away, sent, logged } = await worldOf({ answers });
   for (const left of [31, 30, 29, 15, 14, 13, 7, 6, 3, 2, 1, 0.5]) {
-    world.away.ahead = (120 - left) * DAY;
-    await world.time.pass(MINUTE);
+    away.ahead = (120 - left) * DAY;
+    await pass(MINUTE);
   }
-  const warnings = world.logged.filter(({ trouble }) => trouble === 'ending');
+  const warnings = logged.filter(({ trouble }) => trouble === 'ending');
   expect(warnings.map(({ days }) => days)).toEqual([30, 14, 7, 3, 1]);
-  world.away.ahead = 120 * DAY;
-  await world.time.pass(2 * MINUTE);
-  const { length } = world.sent;
-  await world.time.pass(10 * MINUTE);
-  expect(world.sent).toHaveLength(length);
+  away.ahead = 120 * DAY;
+  await pass(2 * MINUTE);
+  const { length } = sent;
+  await pass(10 * MINUTE);
+  expect(sent).toHaveLength(length);
   expect(keeper.health()).toMatchObject({ troubles: ['lost'], refreshSecondsLeft: 0 });
-  expect(world.logged.filter(({ trouble }) => trouble === 'lost')).toHaveLength(1);
+  expect(logged.filter(({ trouble }) => trouble === 'lost')).toHaveLength(1);
 });
 
-test('a backup whose refresh token is spent serves until the expiry, is lost after four refusals, and the log names the cause', async () => {
-  const world = worldOf(async () => ({ kind: 'invalid-grant' }));
-  await world.put(() => ({ next: exchanged(), result: undefined }));
-  const keeper = await world.start();
-  await world.time.pass(LIFE * 1000 - MINUTE);
-  expect(keeper.health().troubles).toEqual([]);
-  expect(world.sent).toHaveLength(1);
-  await world.time.pass(HOUR);
-  expect(keeper.health().troubles).toEqual(['lost']);
-  expect(world.sent).toHaveLength(4);
-  const [loss, ...more] = world.logged.filter(({ trouble }) => trouble === 'lost');
-  expect(more).toEqual([]);
-  expect(loss!['msg']).toContain('the store was replaced by an older copy of it');
-});
-
-test('a refused access token is the trouble unauthorized, until the service accepts it or there is another one', async () => {
-  const world = worldOf();
-  await world.put(() => ({ next: exchanged(), result: undefined }));
-  const keeper = await world.start();
-  const token = await keeper.token();
-  keeper.refused({ ...token, generation: 1 });
-  expect(keeper.health().troubles).toEqual([]);
-  keeper.refused(token);
-  expect(keeper.health().troubles).toEqual(['unauthorized']);
-  keeper.accepted(token);
-  expect(keeper.health().troubles).toEqual([]);
-  keeper.refused(token);
-  await world.put(importOf('new', true));
-  await world.time.pass(MINUTE);
-  expect(keeper.health().troubles).toEqual([]);
-});
-
-function endedUnclear(): State {
-  const claimed = claimOf('a', 2)(exchanged(), NOON).next!;
-  const unclear = { kind: 'unclear', why: 'cut', answer: null } as const;
-  return endAttempt('a', unclear, 'host/1')(claimed, NOON).next!;
+function slowly(ms: number) {
+  return async ({ time }: World): Promise<Exchange> => {
+    await time.sleep(ms);
+    return granted('next');
+  };
 }
 
-function granted(name: string): Exchange {
-  return { kind: 'granted', pair: pairOf(name) };
+async function importsAndAsksTwice({ keeper, pass, ask }: World): Promise<void> {
+  expect(await keeper.import(pairOf('1'))).toBe('imported');
+  for (const _request of [1, 2]) {
+    ask();
+    await pass(4_000);
+  }
 }
 
-/** A store, a service and a clock for keepers. The clock of the store is the virtual time since noon. */
-function worldOf(
-  answer: (refreshToken: string, time: VirtualTime) => Promise<Exchange> = async (
-    refreshToken,
-  ) => ({
-    kind: 'granted',
-    pair: pairOf(`after ${refreshToken}`),
-  }),
-  habits: Omit<TokenService, 'exchange'> = { check: async () => ({ kind: 'works' }) },
-) {
+type World = Awaited<ReturnType<typeof worldOf>>;
+
+/** A store, a service, a folder and a clock for a keeper, which is started. */
+async function worldOf({
+  set = exchanged(),
+  answers = [],
+  habits = { check: async () => ({ kind: 'works' }) },
+  link,
+  isDown = false,
+  refusesAll = false,
+}: Omit<Fault, 'fault' | 'happens'>) {
   const time = new VirtualTime();
   const folder = quickFolder();
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const { log, logged } = recordingLog();
-  const sent: string[] = [];
   const away = {
     /** How far the clock of the store was set ahead, ms. */
     ahead: 0,
     /** How long the machine has slept, ms. */
     asleep: 0,
   };
+  const failing: Partial<Record<'read' | 'update' | 'folder', Error | undefined>> = {};
+  /** Happens once, before the next change of the store by the keeper. */
+  const during: { update: (() => Promise<unknown>) | undefined } = { update: undefined };
+  const sent: string[] = [];
+  const outcomes: string[] = [];
+  const seen: unknown[] = [];
+  const errors: string[] = [];
   const store = memoryStore(() => NOON + time.now + away.asleep + away.ahead);
-  return {
+  const put = (rule: Rule<unknown>) => store.update(rule);
+  if (set) await put(() => ({ next: set, result: undefined }));
+  if (isDown) failing.read = new StoreUnavailable('nothing listens there');
+  const spoilt: TokenStore = {
+    ...store,
+    read: async () => {
+      if (failing.read) throw failing.read;
+      return store.read();
+    },
+    update: async (rule) => {
+      const { update } = during;
+      during.update = undefined;
+      await update?.();
+      if (failing.update) throw failing.update;
+      return store.update(rule);
+    },
+  };
+  const files = emergencyIn(folder, createSealer([]));
+  const emergency: Emergency = {
+    ...files,
+    put: (received, at) => !failing.folder && files.put(received, at),
+  };
+  const keeper = await openTokenKeeper({
+    store: spoilt,
+    service: {
+      exchange: async ({ refreshToken }) => {
+        const answer = answers[sent.length] ?? granted('next');
+        sent.push(refreshToken);
+        return typeof answer === 'function' ? answer(world) : answer;
+      },
+      ...habits,
+    },
+    emergency,
+    serviceUrl: SERVICE,
+    by: 'test/1',
+    wording: PLAIN_WORDING,
+    meansExpired: (detail) => detail === 'token_expired',
+    clock: {
+      now: () => NOON + time.now + away.asleep,
+      elapsed: () => time.now + away.asleep,
+      sleep: (ms, signal) =>
+        new Promise((resolve, reject) => {
+          const leave = () => reject(signal!.reason as Error);
+          if (signal?.aborted) return leave();
+          signal?.addEventListener('abort', leave);
+          time.after(Math.max(1, ms), resolve);
+        }),
+    },
+    log,
+    random: () => 0,
+    link: link && { read: link },
+  });
+  onTestFinished(async () => {
+    const closed = keeper.close();
+    await time.pass(3 * MINUTE);
+    await closed;
+  });
+  const request = async (detail: string) => {
+    let token: AccessToken | undefined = await keeper.token();
+    for (let replays = 0; token; replays += 1) {
+      token = await keeper.afterRefusal(token, detail, replays);
+      if (token && !refusesAll) return token.value;
+    }
+    return 'refused';
+  };
+  const world = {
     time,
-    logged,
-    sent,
+    pass: (ms: number) => time.pass(ms),
     away,
+    failing,
+    during,
     store,
-    put: (rule: Rule<unknown>) => store.update(rule),
-    state: async () => (await store.read()).state,
-    start: async (changes: Partial<KeeperParts> = {}) => {
-      const keeper = await openTokenKeeper({
-        store,
-        service: {
-          exchange: async ({ refreshToken }) => {
-            sent.push(refreshToken);
-            return answer(refreshToken, time);
-          },
-          ...habits,
+    put,
+    emergency,
+    keeper,
+    logged,
+    /** The refresh tokens that the service got. */
+    sent,
+    token: async () => (await keeper.token()).value,
+    troubles: () => keeper.health().troubles,
+    /** Sends a request, which the service refuses. */
+    ask: (detail = 'token_expired') =>
+      void request(detail).then(
+        (outcome) => outcomes.push(outcome),
+        (error: unknown) => {
+          outcomes.push(String(codeOf(error)));
+          errors.push((error as Error).message);
         },
-        emergency: emergencyIn(folder, createSealer([])),
-        serviceUrl: SERVICE,
-        by: 'test/1',
-        wording: PLAIN_WORDING,
-        meansExpired: (detail) => detail === 'token_expired',
-        clock: clockOf(time, () => away.asleep),
-        log,
-        random: () => 0,
-        ...changes,
-      });
-      onTestFinished(async () => {
-        const closed = keeper.close();
-        await time.pass(3 * MINUTE);
-        await closed;
-      });
-      return keeper;
-    },
+      ),
+    /** What became of the requests, in the order in which they ended; the messages of those that failed. */
+    outcomes,
+    errors,
+    seen,
+    saw: (what: unknown) => void seen.push(what),
   };
-}
-
-function clockOf(time: VirtualTime, asleep: () => number): Clock {
-  return {
-    now: () => NOON + time.now + asleep(),
-    elapsed: () => time.now + asleep(),
-    sleep: (ms, signal) =>
-      new Promise((resolve, reject) => {
-        const leave = () => reject(signal!.reason as Error);
-        if (signal?.aborted) return leave();
-        signal?.addEventListener('abort', leave);
-        time.after(Math.max(1, ms), resolve);
-      }),
-  };
-}
-
-const answeredAfter =
-  (ms: number) =>
-  async (refreshToken: string, time: VirtualTime): Promise<Exchange> => {
-    await time.sleep(ms);
-    return { kind: 'granted', pair: pairOf(`after ${refreshToken}`) };
-  };
-
-function linkTo(read: () => Promise<ReturnType<typeof pairOf>>) {
-  const link = {
-    reads: 0,
-    read: () => {
-      link.reads += 1;
-      return read();
-    },
-  };
-  return link;
-}
-
-/** The code of the error that something ends with. */
-function codeAfter(work: Promise<unknown>) {
-  let outcome = 'waits';
-  work.then(
-    () => (outcome = 'works'),
-    (error: unknown) => (outcome = String(codeOf(error))),
-  );
-  return { soFar: async () => outcome };
+  return world;
 }
