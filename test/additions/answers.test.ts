@@ -1,110 +1,313 @@
-import type { SubschemaConfig } from '@graphql-tools/delegate';
-import { expect, test } from 'vitest';
-import type { Additions } from '../../src/additions/additions.ts';
-import { peopleWith, person } from '../support/additions/people.ts';
-import { makeExecutableSchema } from '../support/imitations/honest.ts';
-import { ratingOf, reviews } from '../support/additions/reviews.ts';
+import {
+  buildClientSchema,
+  getIntrospectionQuery,
+  printSchema,
+  type IntrospectionQuery,
+} from 'graphql';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { LONG, PEOPLE, peopleAdditions, peopleService, secondService } from './people.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const additions: Additions = {
-  typeDefs: `
-    extend type Person { shout: String! }
-    extend type Query { topPerson: Person best: [Person!]! }
-  `,
-  resolvers: {
-    Person: {
-      shout: { selectionSet: '{ name }', resolve: ({ name }: Fields) => `${String(name)}!` },
+const ratings = secondService('rating');
+
+/** Second services, by how they find people. Each has a field of its name. */
+const SECOND = [
+  ratings,
+  secondService('byName', {
+    selectionSet: '{ name }',
+    key: ({ name }: Fields) => ({ id: String(name).slice(5) }),
+  }),
+  secondService('byAlias', {
+    selectionSet: '{ key: id }',
+    key: ({ key }: Fields) => ({ id: key }),
+  }),
+  secondService('byArguments', {
+    fieldName: 'byArgumentsBy',
+    key: undefined,
+    argsFromKeys: undefined,
+    args: ({ id }: Fields) => ({ id }),
+  } as never),
+  secondService('computed', {
+    fields: { computed: { selectionSet: '{ name }', computed: true } },
+    key: ({ id, name }: Fields) => ({ id, name }),
+  }),
+];
+
+interface Asked {
+  readonly query: string;
+  readonly variables?: Record<string, unknown>;
+  readonly data: unknown;
+  /** How many requests the service gets. */
+  readonly requests?: number;
+}
+
+/** What a company adds, and what a caller asks. */
+const ANSWERED: Readonly<Record<string, Asked>> = {
+  'a record of which nothing else is selected or required': {
+    query:
+      '{ allPersons(limit: 1) { fixed } c: personsConnection(first: 1) { edges { node { fixed } } } }',
+    data: { allPersons: [{ fixed: 'fixed' }], c: { edges: [{ node: { fixed: 'fixed' } }] } },
+  },
+  'an interface whose resolver answers for all of its types': {
+    query: '{ named { name: __typename length } found { ... on Named { length } } }',
+    data: {
+      named: [
+        { name: 'Robot', length: 5 },
+        { name: 'Person', length: 6 },
+      ],
+      found: [{ length: 6 }, { length: 5 }],
     },
-    Query: {
-      topPerson: () => ({ id: '2' }),
-      best: () => ['1', '2', '3'].map((id) => ({ id })),
+  },
+  'records of which resolvers return ids': {
+    query: '{ top { __typename key: id shout } }',
+    data: {
+      top: [
+        { __typename: 'Person', key: '2', shout: 'Name 2!' },
+        null,
+        { __typename: 'Person', key: '1', shout: 'Name 1!' },
+      ],
     },
+  },
+  'a record of which a resolver returns all that is selected': {
+    query: '{ top { id } }',
+    data: { top: [{ id: '2' }, null, { id: '1' }] },
+    requests: 0,
+  },
+  'a record of an interface of which a resolver returns the id': {
+    query: '{ anyone { name ... on Person { shout } } }',
+    data: { anyone: { name: 'Name 3', shout: 'Name 3!' } },
+  },
+  'records below a type of the company': {
+    query: '{ badges { label of { name shout } all { shout } } }',
+    data: {
+      badges: [
+        { label: 'First', of: { name: 'Name 1', shout: 'Name 1!' }, all: [{ shout: 'Name 2!' }] },
+        { label: 'None', of: null, all: null },
+      ],
+    },
+  },
+  'a mutation of the service and one of the company': {
+    query: 'mutation { promote(id: "1") { id shout } praise(id: "2") { name shout } }',
+    data: { promote: { id: '1', shout: 'Name 1!' }, praise: { name: 'Name 2', shout: 'Name 2!' } },
+  },
+  'fragments of nothing but the type name': {
+    query: '{ own persons { ... on PersonPage { __typename } } __typename }',
+    data: { own: 'own', persons: { __typename: 'PersonPage' }, __typename: 'Query' },
+  },
+  'requirements beside keys of the caller with their names': {
+    query: '{ persons(first: 1) { items { name: email seen id: name rating } } }',
+    data: {
+      persons: {
+        items: [{ name: '1@example.com', seen: '1 Name 1', id: 'Name 1', rating: 'rating of 1' }],
+      },
+    },
+    requests: 1,
+  },
+  'requirements that the caller skips': {
+    query:
+      'query ($no: Boolean!) { found { ... on Person { name @skip(if: true) id @include(if: $no) seen rating } ... on Robot { seen } } }',
+    variables: { no: false },
+    data: { found: [{ seen: '1 Name 1', rating: 'rating of 1' }, { seen: 'r Robot' }] },
+  },
+  'requirements with aliases, with fields below, in fragments, and made by a function': {
+    query: '{ persons(first: 1) { items { boss { name } renamed byFunction forwarded(x: 1) } } }',
+    data: {
+      persons: {
+        items: [
+          {
+            boss: { name: 'Name 1b' },
+            renamed: 'Person,1b,1@example.com',
+            byFunction: 1,
+            forwarded: 'Name 1',
+          },
+        ],
+      },
+    },
+    requests: 1,
+  },
+  'second services that find records in other ways': {
+    query:
+      '{ persons(first: 1) { items { id: email name: id byName byAlias byArguments computed } } }',
+    data: {
+      persons: {
+        items: [
+          {
+            id: '1@example.com',
+            name: '1',
+            byName: 'byName of 1',
+            byAlias: 'byAlias of 1',
+            byArguments: 'byArguments of 1',
+            computed: 'computed of 1,Name 1',
+          },
+        ],
+      },
+    },
+    requests: 1,
+  },
+  'records to which a second service refers': {
+    query: '{ ratingKnown { id name rating } }',
+    data: {
+      ratingKnown: ['2', '1'].map((id) => ({ id, name: `Name ${id}`, rating: `rating of ${id}` })),
+    },
+    requests: 1,
+  },
+  'directives of the service on its fields, with a variable, and one of the company': {
+    query:
+      'query ($of: String, $tag: String!) @traced { own ... @traced { shop(of: $of) @tag(name: $tag) } }',
+    variables: { of: 'me', tag: 'x' },
+    data: { own: 'own', shop: 'Shop of me' },
+    requests: 1,
   },
 };
 
-test('a resolver that returns only what is selected costs no request', async () => {
-  const { ask, requests } = peopleWith(additions);
-  expect((await ask('{ topPerson { id } }')).data).toEqual({ topPerson: { id: '2' } });
-  expect(requests).toEqual([]);
-});
-
-test('records of which resolvers return ids are requested together', async () => {
-  const { ask, requests } = peopleWith(additions);
-  const { data } = await ask('{ best { name } }');
-  expect(data).toEqual({ best: ['1', '2', '3'].map((id) => ({ name: `Name ${id}` })) });
-  expect(requests).toHaveLength(1);
-});
-
-test('an operation that selects nothing added is for the plans', () => {
-  const { isTouched } = peopleWith({ ...additions, subschemas: [reviews()] });
-  expect(isTouched('{ persons { items { name } } }')).toBe(false);
-  expect(isTouched('query Other { persons { items { name } } }')).toBe(false);
-  expect(isTouched('{ persons { items { ...P } } } fragment P on Person { rating }')).toBe(true);
-  expect(isTouched('{ named { ... on Person { shout } } }')).toBe(true);
-  expect(isTouched('{ topReviews { id } }')).toBe(true);
-});
-
-const computed = (merge: object): Additions => {
-  const service = reviews();
-  return {
-    subschemas: [{ ...service, merge: { Person: { ...service.merge!['Person'], ...merge } } }],
-  };
-};
-
-test.each<readonly [string, Additions]>([
-  [
-    'a key that is another field',
-    computed({ selectionSet: '{ name }', key: ({ name }: Fields) => String(name).slice(5) }),
-  ],
-  ['an alias in it', computed({ selectionSet: '{ key: id }', key: ({ key }: Fields) => key })],
-  [
-    'arguments instead of keys',
-    computed({
-      argsFromKeys: undefined,
-      key: undefined,
-      fieldName: 'reviewedOne',
-      args: ({ id }: Fields) => ({ id }),
-    }),
-  ],
-])('merges may have %s', async (_, added) => {
-  const { ask } = peopleWith(added);
-  const { data, errors } = await ask(
-    '{ persons(first: 1) { items { id: email name: id rating } } }',
-  );
-  expect(errors).toEqual([]);
-  const [items] = [(data as { persons: { items: Fields[] } }).persons.items];
-  expect(items).toEqual([{ id: person('1')['email'], name: '1', rating: ratingOf('1') }]);
-});
-
-test('a record of which a resolver returns the key of an interface has what the interface is merged with', async () => {
-  const sdl = `
-    interface Named { name: String! }
-    type Person implements Named { name: String! floor: Int }
-    type Query { atDesk(names: [String!]!): [Person]! }
-  `;
-  const desks: SubschemaConfig = {
-    schema: makeExecutableSchema(sdl, {
-      Query: {
-        atDesk: (_: unknown, { names }: { names: string[] }) =>
-          names.map((name) => ({ name, floor: 3 })),
-      },
-    }),
-    merge: {
-      Named: {
-        selectionSet: '{ name }',
-        fieldName: 'atDesk',
-        key: ({ name }: Fields) => name,
-        argsFromKeys: (names) => ({ names }),
-      },
+let world: GatewayOverFake;
+beforeAll(async () => {
+  world = await startGatewayOverFake(
+    { schema: peopleService() },
+    {
+      snapshot: PEOPLE,
+      additions: { ...peopleAdditions(), subschemas: SECOND },
+      config: { mutations: 'all' },
     },
-  };
-  const { ask } = peopleWith({
-    typeDefs: 'extend type Query { visitor: Person }',
-    resolvers: { Query: { visitor: () => ({ name: 'Ada' }) } },
-    subschemas: [desks],
+  );
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+test.each(Object.entries(ANSWERED))(
+  'what a company adds is answered in %s',
+  async (_, { query, variables, data, requests }) => {
+    const { received } = world.upstream;
+    const before = received.length;
+    expect(await world.ask(query, variables)).toEqual({ data });
+    if (requests !== undefined) expect(received.length - before).toBe(requests);
+    for (const { body } of received.slice(before)) {
+      expect(body).not.toContain('@traced');
+      if (query.includes('@tag')) expect(body).toMatch(/@tag\(name: \$\w+\).*"x"/);
+    }
+  },
+);
+
+test.each([
+  ['a page', 'persons { items { id rating } }', 'items', 1],
+  ['a drain', 'allPersons { id rating }', undefined, undefined],
+  ['a connection', 'personsConnection(first: 3) { nodes { id rating } }', 'nodes', 1],
+])('a second service is asked once for the records of %s', async (_, query, key, requests) => {
+  const before = [ratings.requests.length, world.upstream.received.length] as const;
+  const { data, errors } = await world.ask<Record<string, Fields>>(`{ list: ${query} }`);
+  expect(errors).toBeUndefined();
+  expect(key === undefined ? data['list'] : data['list']![key]).toEqual(
+    ['1', '2', '3'].map((id) => ({ id, rating: `rating of ${id}` })),
+  );
+  expect(ratings.requests.slice(before[0])).toEqual([[{ id: '1' }, { id: '2' }, { id: '3' }]]);
+  if (requests !== undefined) expect(world.upstream.received.length - before[1]).toBe(requests);
+});
+
+/** What is refused in operations with added fields, before the service is asked. */
+test.each([
+  ['introspection', '{ own __schema { types { name } } }', 'OPERATION_TOO_COMPLEX'],
+  ['a condition that is null', 'query ($if: Boolean = true) { own @include(if: $if) }'],
+  ['a long integer in an argument', `{ own(big: ${LONG}) }`],
+  ['a number of records that is negative', '{ allPersons @stream(initialCount: -1) { shout } }'],
+  [
+    'a directive of the service on a connection',
+    '{ own personsConnection @tag(name: "x") { totalCount } }',
+  ],
+  ['a directive of the service on a fragment', '{ own ... @tag(name: "x") { shop } }'],
+  [
+    'a directive of the service on the definition of a fragment',
+    '{ own ...Q } fragment Q on Query @tag(name: "x") { shop }',
+  ],
+  [
+    'a directive of the service on a variable',
+    'query ($of: String = "1" @tag(name: "x")) { own shop(of: $of) }',
+  ],
+  ['a directive of the service on the operation', 'query @inContext(country: "FR") { own shop }'],
+  [
+    'objects without an end',
+    '{ numbers { many(n: 50000) { __typename } } }',
+    'OPERATION_TOO_COMPLEX',
+  ],
+  [
+    'objects without an end in lists',
+    '{ numbers { many(n: 100) { many(n: 100) { many(n: 100) { __typename } } } } }',
+    'OPERATION_TOO_COMPLEX',
+  ],
+  [
+    'values that are drawn without an end',
+    '{ numbers { drawn(n: 2000000000) } }',
+    'OPERATION_TOO_COMPLEX',
+  ],
+])('%s beside added fields is refused', async (_, query, code = 'BAD_USER_INPUT') => {
+  const before = world.upstream.received.length;
+  const { errors } = await world.ask(query, { if: null });
+  expect(errors).toMatchObject([{ extensions: { code } }]);
+  expect(world.upstream.received).toHaveLength(before);
+});
+
+test('integers that JavaScript cannot hold keep their digits, and reach resolvers as their text', async () => {
+  const response = await world.fetch('/graphql', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ query: '{ persons(first: 1) { items { salary extra pay } } }' }),
   });
-  const { data, errors } = await ask('{ visitor { floor } }');
-  expect(errors).toEqual([]);
-  expect(data).toEqual({ visitor: { floor: 3 } });
+  expect(await response.text()).toContain(
+    `{"salary":${LONG},"extra":{"deep":[9007199254740993],"name":"x"},"pay":"${LONG}"}`,
+  );
+});
+
+test('@stream on an operation with added fields is answered whole', async () => {
+  const query = '{ allPersons(limit: 1) @stream(initialCount: 1) { id shout } }';
+  for (const accept of ['application/json', 'multipart/mixed;deferSpec=20220824']) {
+    const response = await world.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept },
+      body: JSON.stringify({ query }),
+    });
+    expect(await response.text()).toContain(
+      '{"data":{"allPersons":[{"id":"1","shout":"Name 1!"}]}}',
+    );
+  }
+});
+
+test('introspection, the subgraph SDL and its entities show what was added', async () => {
+  const { data } = await world.ask<IntrospectionQuery>(getIntrospectionQuery());
+  const sdl = printSchema(buildClientSchema(data));
+  const { data: subgraph } = await world.ask<{ _service: { sdl: string } }>('{ _service { sdl } }');
+  for (const text of [sdl, subgraph._service.sdl]) {
+    expect(text).toMatch(/type Person [^}]*shout: String!/);
+    expect(text).toMatch(/type Person [^}]*rating: String/);
+    expect(text).toContain('type Badge {');
+  }
+  expect(subgraph._service.sdl).toMatch(/type Person .*@key\(fields: "id"\)/);
+  expect(subgraph._service.sdl).not.toContain('_entities');
+});
+
+test('a second service for an interface answers for a record of which a resolver returns the key', async () => {
+  const merge = { selectionSet: '{ name }', key: ({ name }: Fields) => ({ name }) };
+  const subschemas = [secondService('desk', merge, 'Named')];
+  await using desks = await startGatewayOverFake(
+    { schema: peopleService() },
+    { snapshot: PEOPLE, additions: { ...peopleAdditions(), subschemas } },
+  );
+  expect(await desks.ask('{ visitor { desk } }')).toEqual({
+    data: { visitor: { desk: 'desk of Ada' } },
+  });
+});
+
+test('with SCHEMA_PREFIX additions use the names that callers see', async () => {
+  await using prefixed = await startGatewayOverFake(
+    { schema: peopleService() },
+    { snapshot: PEOPLE, additions: peopleAdditions('Rec'), config: { schemaPrefix: 'Rec' } },
+  );
+  const { data, errors } = await prefixed.ask(
+    '{ recAllPersons(limit: 1) { __typename shout } recFound { __typename ... on RecRobot { shout } } top { shout } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    recAllPersons: [{ __typename: 'RecPerson', shout: 'Name 1!' }],
+    recFound: [{ __typename: 'RecPerson' }, { __typename: 'RecRobot', shout: 'Ours!' }],
+    top: [{ shout: 'Name 2!' }, null, { shout: 'Name 1!' }],
+  });
 });

@@ -1,214 +1,237 @@
-import { buildSchema, GraphQLError, type ExecutionResult } from 'graphql';
-import { expect, onTestFinished, test } from 'vitest';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Additions } from '../../src/additions/additions.ts';
-import { peopleWith } from '../support/additions/people.ts';
+import { buildHTTPExecutor } from '@graphql-tools/executor-http';
+import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { altered, honest } from '../support/imitations/scripted.ts';
+import { serveRecorded } from '../support/supergraph/recorded-server.ts';
+import { PEOPLE, peopleAdditions, peopleService, secondService } from './people.ts';
 
-type Fields = Record<string, unknown>;
-type Result = ExecutionResult<Record<string, unknown>>;
+type Path = readonly (string | number)[];
+type Fields = Record<string | number, unknown>;
 
-const additions: Additions = {
-  typeDefs: `extend type Person { shout: String strict: String! told: String late: String! }
-    extend type Query { best: [Person] }`,
-  resolvers: {
-    Person: {
-      shout: { selectionSet: '{ name }', resolve: ({ name }: Fields) => `${String(name)}!` },
-      strict: () => {
-        throw new TypeError('secret');
-      },
-      told: () => {
-        throw new GraphQLError('Ask the owner.', { extensions: { code: 'OWN' } });
-      },
-      late: async () => {
-        await delay(1);
-        throw new Error('late');
+const rejections: unknown[] = [];
+const note = (reason: unknown) => void rejections.push(reason);
+
+let world: GatewayOverFake;
+beforeAll(async () => {
+  process.on('unhandledRejection', note);
+  world = await startGatewayOverFake(
+    { schema: peopleService() },
+    { snapshot: PEOPLE, additions: { ...peopleAdditions(), subschemas: [twice()] } },
+  );
+});
+afterAll(async () => {
+  process.off('unhandledRejection', note);
+  await world[Symbol.asyncDispose]();
+});
+
+/** A second service whose answers always have an error without a path. */
+function twice() {
+  const { schema } = secondService('slow');
+  const result = {
+    data: { slowKnown: [], slowBy: null },
+    errors: [new GraphQLError('Slow today.')],
+  };
+  return { schema, executor: () => result as never };
+}
+
+const SERVICE: Path = ['persons', 'items', 1, 'email'];
+const MASKED = 'An unexpected error happened in the gateway.';
+
+interface Row {
+  readonly query: string;
+  /** Changes the honest answer of the service. */
+  readonly alter?: (answer: { data: Fields | null; errors?: unknown }) => void;
+  readonly data: unknown;
+  readonly errors: readonly (readonly [message: string, path?: Path, code?: string])[];
+}
+
+const value = (path: Path, set: unknown) => (answer: { data: Fields | null }) => {
+  const parent = path.slice(0, -1).reduce((of, step) => of[step] as Fields, answer.data!);
+  parent[path.at(-1)!] = set;
+};
+const errors =
+  (...all: Partial<GraphQLFormattedError>[]) =>
+  (answer: { errors?: unknown }) =>
+    void (answer.errors = all);
+
+const ROWS: Readonly<Record<string, Row>> = {
+  'an error of the service': {
+    query: '{ x: persons { items { mail: email shout } } }',
+    data: {
+      x: {
+        items: [
+          { mail: '1@example.com', shout: 'Name 1!' },
+          { mail: '2@example.com', shout: 'Name 2!' },
+          { mail: null, shout: 'Name 3!' },
+        ],
       },
     },
-    Query: {
-      best: () => [{ id: '1' }, { id: 'gone' }, { id: '2' }],
+    errors: [['No email.', ['x', 'items', 2, 'mail'], 'NO_EMAIL']],
+  },
+  'several errors of one value': {
+    query: '{ persons(first: 2) { items { email fixed } } }',
+    alter: (answer) => {
+      value(SERVICE, null)(answer);
+      errors({ message: 'One.', path: SERVICE }, { message: 'Two.', path: SERVICE })(answer);
     },
+    data: {
+      persons: {
+        items: [
+          { email: '1@example.com', fixed: 'fixed' },
+          { email: null, fixed: 'fixed' },
+        ],
+      },
+    },
+    errors: [
+      ['One.', SERVICE],
+      ['Two.', SERVICE],
+    ],
+  },
+  'an error whose value is below a null': {
+    query: '{ x: persons(first: 1) { items { name fixed } } }',
+    alter: (answer) => {
+      answer.data = null;
+      errors({ message: 'No name.', path: ['persons', 'items', 0, 'name'] })(answer);
+    },
+    data: null,
+    errors: [['No name.', ['x', 'items', 0, 'name']]],
+  },
+  'an error without a path': {
+    query: '{ persons(first: 1) { items { boss { name } fixed } } }',
+    alter: errors({ message: 'Slow today.' }),
+    data: { persons: { items: [{ boss: { name: 'Name 1b' }, fixed: 'fixed' }] } },
+    errors: [['Slow today.']],
+  },
+  'an error at a value that is there': {
+    query: '{ persons(first: 1) { items { id fixed } } }',
+    alter: errors({ message: 'Slow today.', path: ['persons', 'items'] }),
+    data: { persons: { items: [{ id: '1', fixed: 'fixed' }] } },
+    errors: [['Slow today.']],
+  },
+  'an error without a path that two delegations report': {
+    query: '{ slowKnown { id } slowBy(id: "1") { id } }',
+    data: { slowKnown: [], slowBy: null },
+    errors: [['Slow today.']],
+  },
+  'an operation that the service refuses': {
+    query: '{ x: allPersons { fixed } }',
+    alter: (answer) => {
+      answer.data = null;
+      errors({ message: 'Not now.' }, { message: 'Sorry.' })(answer);
+    },
+    data: { x: null },
+    errors: [
+      ['Not now.', ['x']],
+      ['Sorry.', ['x']],
+    ],
+  },
+  'a requirement that fails': {
+    query: '{ persons { items { contact } } }',
+    data: {
+      persons: {
+        items: [{ contact: '1@example.com' }, { contact: '2@example.com' }, { contact: null }],
+      },
+    },
+    errors: [['No email.', ['persons', 'items', 2, 'contact'], 'NO_EMAIL']],
+  },
+  'a requirement whose failure nulls its record': {
+    query: '{ x: odd { shout } }',
+    data: { x: [null, { shout: 'Name 2!' }] },
+    errors: [['No name.', ['x', 0], 'NAMELESS']],
+  },
+  'exceptions and errors of resolvers': {
+    query: '{ a: persons(first: 1) { b: items { late told id } } }',
+    data: { a: { b: [{ late: null, told: null, id: '1' }] } },
+    errors: [
+      [MASKED, ['a', 'b', 0, 'late'], 'INTERNAL_SERVER_ERROR'],
+      ['Ask the owner.', ['a', 'b', 0, 'told'], 'OWN'],
+    ],
+  },
+  'an exception in a root field that must not be null': {
+    query: '{ brokenRoot persons { items { id } } }',
+    data: null,
+    errors: [[MASKED, ['brokenRoot'], 'INTERNAL_SERVER_ERROR']],
+  },
+  'a rejection beside an exception that nulls the record': {
+    query: '{ allPersons(limit: 1) { late strict } }',
+    data: { allPersons: null },
+    errors: [
+      [MASKED, ['allPersons', 0, 'late'], 'INTERNAL_SERVER_ERROR'],
+      [MASKED, ['allPersons', 0, 'strict'], 'INTERNAL_SERVER_ERROR'],
+    ],
   },
 };
 
-/** Fails a value of everything that is delegated, at this path of the answer. */
-function failing(path: (string | number)[], ...messages: string[]) {
-  return (result: Result) => {
-    let parent = result.data as Fields;
-    for (const step of path.slice(0, -1)) parent = parent[step] as Fields;
-    parent[path.at(-1)!] = null;
-    const extensions = { code: 'SERVICE' };
-    const errors = messages.map((message) => ({ message, path, extensions }));
-    Object.assign(result, { errors: [...(result.errors ?? []), ...errors] });
-  };
-}
+test.each(Object.entries(ROWS))(
+  'beside added fields, %s is reported once at its place',
+  async (_, { query, alter, data, errors: expected }) => {
+    world.upstream.answer(alter ? altered(alter) : honest);
+    const answer = await world.ask(query);
+    expect(answer.data).toEqual(data);
+    const { errors: reported = [] } = answer;
+    expect(reported).toHaveLength(expected.length);
+    for (const [message, path, code] of expected) {
+      expect(reported).toContainEqual(
+        expect.objectContaining({
+          message: expect.stringContaining(message),
+          ...(path && { path }),
+          ...(code && { extensions: expect.objectContaining({ code }) }),
+        }),
+      );
+    }
+    expect(JSON.stringify(answer)).not.toContain('secret');
+    for (const { extensions } of reported) {
+      if (extensions?.['code'] !== 'INTERNAL_SERVER_ERROR') continue;
+      const logged = world.logged.filter(({ errorId }) => errorId === extensions['id']);
+      expect(JSON.stringify(logged)).toContain('secret');
+    }
+    // Rejections are reported after the microtasks of the turn in which they happen.
+    await delay(0);
+    expect(rejections).toEqual([]);
+  },
+);
 
-test('an error of the service keeps its words, its code and its path', async () => {
-  const { ask } = peopleWith(additions, {
-    alter: failing(['persons', 'items', 1, 'email'], 'No email.'),
-  });
-  const { data, errors } = await ask('{ persons { items { email shout } } }');
-  expect(data).toMatchObject({ persons: { items: [{}, { email: null, shout: 'Name 2!' }, {}] } });
-  expect(errors).toEqual([
-    { message: 'No email.', path: ['persons', 'items', 1, 'email'], code: 'SERVICE' },
-  ]);
-});
-
-test('the path leads to the value that failed, even if one around it is null', async () => {
-  const path = ['persons', 'items', 1, 'name'];
-  const { ask } = peopleWith(additions, {
-    alter: (result) => {
-      const errors = [{ message: 'No name.', path }];
-      Object.assign(result, { data: { ...result.data, persons: null }, errors });
-    },
-  });
-  const { data, errors } = await ask('{ x: persons { items { name shout } } }');
-  expect(data).toEqual(null);
-  expect(errors).toEqual([{ message: 'No name.', path: ['x', ...path.slice(1)], code: undefined }]);
-});
-
-test('several errors of one value stay several', async () => {
-  const { ask } = peopleWith(additions, {
-    alter: failing(['persons', 'items', 0, 'email'], 'One.', 'Two.'),
-  });
-  const { errors } = await ask('{ persons { items { email shout } } }');
-  expect(errors.map(({ message, path }) => [message, path])).toEqual([
-    ['One.', ['persons', 'items', 0, 'email']],
-    ['Two.', ['persons', 'items', 0, 'email']],
-  ]);
-});
-
-test.each([
-  ['without a path', undefined],
-  ['with the path of a value that is there', ['persons', 'items']],
-])('an error %s is reported once, beside the data', async (_, path) => {
-  const { ask } = peopleWith(additions, {
-    alter: (result) => void Object.assign(result, { errors: [{ message: 'Slow today.', path }] }),
-  });
-  const { data, errors } = await ask('{ persons { items { boss { name } shout } } }');
-  expect(data).toMatchObject({ persons: { items: [{ shout: 'Name 1!' }, {}, {}] } });
-  expect(errors).toEqual([{ message: 'Slow today.', path: undefined, code: undefined }]);
-});
-
-test('an error without a path that several delegations report is reported once', async () => {
-  const result = { data: { high: 2, low: 1 }, errors: [new GraphQLError('Slow today.')] };
-  const schema = buildSchema('type Query { high: Int low: Int }');
-  const { ask } = peopleWith({ subschemas: [{ schema, executor: () => result as never }] });
-  expect(await ask('{ high low }')).toEqual({
-    data: result.data,
-    errors: [{ message: 'Slow today.', path: undefined, code: undefined }],
-  });
-});
-
-test('an operation that the service refuses is an error of its field', async () => {
-  const { ask } = peopleWith(additions, {
-    alter: (result) => {
-      Object.assign(result, {
-        data: null,
-        errors: [{ message: 'Not now.' }, { message: 'Sorry.' }],
-      });
-    },
-  });
-  const { data, errors } = await ask('{ x: allPersons { shout } }');
-  expect(data).toEqual({ x: null });
-  expect(errors.map(({ message, path }) => [message, path])).toEqual([
-    ['Not now.', ['x']],
-    ['Sorry.', ['x']],
-  ]);
-});
-
-test('each record that is not found is null, with an error at its place', async () => {
-  const { ask } = peopleWith(additions, {
-    alter: (result) => {
-      const errors = [{ message: 'Gone.', path: ['_entities', 1] }];
-      Object.assign(result, { errors });
-    },
-  });
-  const { data, errors } = await ask('{ a: best { x: name } }');
-  expect(data).toMatchObject({ a: [{ x: 'Name 1' }, null, { x: 'Name 2' }] });
-  expect(errors).toEqual([{ message: 'Gone.', path: ['a', 1], code: undefined }]);
-});
-
-test('a field whose requirement has failed has the error of the requirement', async () => {
-  const { ask } = peopleWith(additions, {
-    alter: failing(['persons', 'items', 0, '_rsNeeds_Person_name'], 'No name.'),
-  });
-  const { data, errors } = await ask('{ persons { items { shout } } }');
-  expect(data).toEqual({
-    persons: { items: [{ shout: null }, { shout: 'Name 2!' }, { shout: 'Name 3!' }] },
-  });
-  expect(errors).toMatchObject([{ message: 'No name.', path: ['persons', 'items', 0, 'shout'] }]);
-});
-
-test('a requirement whose failure nulls its record is an error at the record', async () => {
-  const { ask } = peopleWith(additions, {
-    alter: (result) => {
-      const path = ['odd', 0, '_rsNeeds_Person_name'];
-      at(['odd', 0], null)(result);
-      Object.assign(result, { errors: [{ message: 'No name.', path }] });
-    },
-  });
-  const { data, errors } = await ask('{ odd { shout } }');
-  expect(data).toEqual({ odd: [null, { shout: 'Name 2!' }] });
-  expect(errors).toMatchObject([{ message: 'No name.', path: ['odd', 0] }]);
-});
-
-const at = (path: (string | number)[], value: unknown) => (result: Result) => {
-  let parent = result.data as Fields;
-  for (const step of path.slice(0, -1)) parent = parent[step] as Fields;
-  parent[path.at(-1)!] = value;
-};
-
-test.each([
-  [
-    'an unknown enum value',
-    ['persons', 'items', 0, 'stage'],
-    'FIRED',
-    ['persons', 'items', 0, 'stage'],
-  ],
-  [
-    'a string for an object',
-    ['persons', 'items', 0, 'boss'],
-    'me',
-    ['persons', 'items', 0, 'boss'],
-  ],
-  [
-    'a null in a list without nulls',
-    ['persons', 'items', 0, 'skills', 0],
-    null,
-    ['persons', 'items', 0, 'skills', 0],
-  ],
-  [
-    'a null where none is allowed',
-    ['persons', 'items', 0, 'name'],
-    null,
-    ['persons', 'items', 0, 'name'],
-  ],
-  ['a string for a page', ['persons'], 'x', ['persons']],
-])('%s is UPSTREAM_BAD_RESPONSE at its place', async (_, place, value, path) => {
-  const { ask } = peopleWith(additions, { count: 1, alter: at(place, value) });
-  const { errors } = await ask(
-    '{ persons { items { stage email boss { name } skills name shout } } }',
+test.each<[what: string, place: Path, set: unknown]>([
+  ['an unknown enum value', ['persons', 'items', 0, 'stage'], 'FIRED'],
+  ['a string for an object', ['persons', 'items', 0, 'boss'], 'me'],
+  ['a null in a list without nulls', ['persons', 'items', 0, 'skills', 0], null],
+  ['a null where none is allowed', ['persons', 'items', 0, 'name'], null],
+  ['a string for a page', ['persons'], 'x'],
+])('%s is UPSTREAM_BAD_RESPONSE at its place, beside added fields', async (_, path, set) => {
+  world.upstream.answer(altered(value(path, set)));
+  const { errors: found } = await world.ask(
+    '{ persons(first: 1) { items { stage boss { name } skills name fixed } } }',
   );
-  expect(errors).toEqual([expect.objectContaining({ path, code: 'UPSTREAM_BAD_RESPONSE' })]);
+  expect(found).toMatchObject([{ path, extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }]);
 });
 
-test.each([
-  ['a field that must not be null', '{ allPersons { late strict } }'],
-  [
-    'a record beside an error of the service',
-    '{ found { ... on Person { late name } ... on Robot { name } } }',
-  ],
-])('the failure of %s never ends the process', async (_, query) => {
-  const rejections: unknown[] = [];
-  const note = (reason: unknown) => void rejections.push(reason);
-  process.on('unhandledRejection', note);
-  onTestFinished(() => void process.off('unhandledRejection', note));
-  const { ask } = peopleWith(additions, {
-    alter: (result) => result.data?.['found'] && at(['found', 1, 'name'], null)(result),
-  });
-  const { errors } = await ask(query);
-  expect(errors.length).toBeGreaterThan(0);
-  // Rejections are reported after the microtasks of the turn in which they happen.
-  await delay(5);
-  expect(rejections).toEqual([]);
+/** A record with fields that were requested, and with those of the first service. */
+const FORGED = { __typename: 'Person', id: 'secret', _rsNeeds_Person_id: 'secret', name: 'secret' };
+
+test.each<[string, () => Response | Promise<Response>]>([
+  ['answers 500', () => new Response('secret', { status: 500 })],
+  ['answers HTML', () => new Response('<html>secret</html>')],
+  ['answers null', () => new Response('null')],
+  ['answers too slowly', () => new Promise(() => {})],
+  ['has another type', () => Response.json({ data: { ratingByKeys: 'secret' } })],
+  ['has too few records', () => Response.json({ data: { ratingByKeys: [] } })],
+  ['gives other ids', () => Response.json({ data: { ratingByKeys: [FORGED, FORGED] } })],
+  ['has an error', () => Response.json({ errors: [{ message: 'No ratings today.' }] })],
+])('a second service that %s costs only its own fields', async (_, respond) => {
+  await using service = await serveRecorded(() => respond());
+  const { schema, merge } = secondService('rating');
+  const executor = buildHTTPExecutor({ endpoint: service.url, timeout: 300 });
+  await using gateway = await startGatewayOverFake(
+    { schema: peopleService() },
+    { snapshot: PEOPLE, additions: { subschemas: [{ schema, merge: merge!, executor }] } },
+  );
+  const answer = await gateway.ask('{ persons(first: 2) { items { id name rating } } }');
+  const items = ['1', '2'].map((id) => ({ id, name: `Name ${id}`, rating: null }));
+  expect(answer.data).toEqual({ persons: { items } });
+  for (const { path } of answer.errors ?? [])
+    expect(path).toEqual(['persons', 'items', expect.any(Number), 'rating']);
+  expect(JSON.stringify(answer)).not.toContain('secret');
+  expect(JSON.stringify(answer)).not.toContain(new URL(service.url).host);
 });
