@@ -165,11 +165,15 @@ export class GatewayFailure extends Error {
   }
 
   static of({ message = NO_REASON, path = [], extensions = {} }: AnswerError): GatewayFailure {
-    const { code, reason, retryAfter, resumeAfter, pages, pagesPerMinute } = extensions;
+    const { code, reason, scope, retryAfter, resumeAfter, pages, pagesPerMinute } = extensions;
     const isKeyMissing = code === 'UNAUTHENTICATED';
+    const isTooFew = code === 'FORBIDDEN' && typeof scope === 'string';
+    const why = isTooFew
+      ? `The key may not read a whole list: it lacks the scope "${scope}".`
+      : message;
     // The cursor of an error below a record is of another list.
     const isOfList = !path.slice(1).some((key) => typeof key === 'string');
-    return new GatewayFailure(isKeyMissing ? `${message} ${SET_KEY}` : message, {
+    return new GatewayFailure(isKeyMissing || isTooFew ? `${why} ${SET_KEY}` : why, {
       code: typeof code === 'string' ? code : undefined,
       isTemporary: !means(code, 'lasting') && !means(reason, 'lasting'),
       isMistake: isKeyMissing || code === 'FORBIDDEN',

@@ -71,9 +71,10 @@ export async function exportedList(
     return dataOf(gateway, checked, signal).then(
       () => undefined,
       (error: unknown) => {
-        if (error instanceof GatewayFailure && error.reasons.code === 'BAD_USER_INPUT')
-          return error.message;
-        throw error;
+        const code = error instanceof GatewayFailure && error.reasons.code;
+        if (code === 'BAD_USER_INPUT') return (error as Error).message;
+        if (code !== 'FORBIDDEN') throw error;
+        throw new OperatorMistake(`${(error as Error).message} ${LEAVE_OUT}`);
       },
     );
   };
@@ -94,6 +95,8 @@ export async function exportedList(
         `{ edges { cursor node ${node} } pageInfo { hasNextPage } } }`),
   };
 }
+
+const LEAVE_OUT = 'Or select other fields with --fields.';
 
 const NOT_A_LIST =
   'The list to export is given by its name only, such as persons. Its fields follow in --fields, and its filters in --args.';

@@ -31,6 +31,8 @@ export interface ConnectedList<R> extends PagedList<R> {
   readonly max: number;
   /** The name of `last` in this list, for messages. Default: `last`. */
   readonly lastName?: string;
+  /** The field that returns the whole list, for messages. */
+  readonly allField?: string | undefined;
   /** Begins a walk of the whole list when a slot for it is free. */
   readonly inTurn: <T>(begin: () => WalkedPages<T>) => WalkedPages<T>;
 }
@@ -63,7 +65,7 @@ export async function readConnection<R>(
 
 /** Checks the arguments, also of a connection that is not read. @throws BAD_USER_INPUT, CURSOR_INVALID */
 export function checkedArguments(
-  list: Pick<ConnectedList<unknown>, 'name' | 'nameInCursors' | 'max' | 'lastName'>,
+  list: Pick<ConnectedList<unknown>, 'name' | 'nameInCursors' | 'max' | 'lastName' | 'allField'>,
   args: ConnectionArguments,
 ): WindowArguments {
   return {
@@ -323,11 +325,12 @@ function noId(): Error {
 
 /** @throws BAD_USER_INPUT, also if both counts are given, which the specification only discourages */
 function checkedCounts(
-  { max, lastName = 'last' }: Pick<ConnectedList<unknown>, 'max' | 'lastName'>,
+  list: Pick<ConnectedList<unknown>, 'max' | 'lastName' | 'allField'>,
   args: ConnectionArguments,
 ): { readonly first: number | undefined; readonly last: number | undefined } {
-  const first = checkedCount('first', args.first, max);
-  const last = checkedCount(lastName, args.last, max);
+  const { lastName = 'last' } = list;
+  const first = checkedCount('first', args.first, list);
+  const last = checkedCount(lastName, args.last, list);
   if (first === undefined || last === undefined) return { first, last };
   throw codedError(
     'BAD_USER_INPUT',
@@ -339,16 +342,17 @@ function checkedCounts(
 function checkedCount(
   name: string,
   count: number | null | undefined,
-  max: number,
+  { max, allField }: Pick<ConnectedList<unknown>, 'max' | 'allField'>,
 ): number | undefined {
   if (count === null || count === undefined) return undefined;
   if (count < 0) {
     throw codedError('BAD_USER_INPUT', `\`${name}\` must not be negative, but it is ${count}.`);
   }
   if (count > max) {
+    const drain = allField === undefined ? '' : `, or the whole list with \`${allField}\``;
     throw codedError(
       'BAD_USER_INPUT',
-      `\`${name}\` is at most ${max}, but it is ${count}. Request further pages for the rest, or drain the list with its \`all\` field.`,
+      `\`${name}\` is at most ${max}, but it is ${count}. Request the rest in further pages${drain}.`,
     );
   }
   return count;

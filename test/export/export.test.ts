@@ -178,7 +178,10 @@ describe('with keys', () => {
     ];
     await using closed = await startGatewayOverSandbox(
       { persons: 1_000 },
-      { config: { introspection: false, drainMaxItems: 700, auth: { apiKeys, jwt: undefined } } },
+      {
+        config: { introspection: false, drainMaxItems: 700, auth: { apiKeys, jwt: undefined } },
+        overrides: { fields: { 'Person.firstName': { scope: 'pii' } } },
+      },
     );
     await using closedDoor = await listeningGateway(closed);
     const file = folder.file('keys.ndjson');
@@ -187,19 +190,25 @@ describe('with keys', () => {
         ['export', 'persons', ...args, '--url', `${closedDoor.url}/graphql/`],
         key === undefined ? {} : { EXPORT_API_KEY: key },
       );
-    const to = ['--fields', 'firstName', '--output', file];
+    const to = ['--fields', 'key: id', '--output', file];
     for (const [key, args, code, sentence] of [
       [undefined, to, 2, /Set EXPORT_API_KEY/],
       ['wrong', to, 2, /Set EXPORT_API_KEY/],
       ['drainer', ['--output', file], 2, /Name them with --fields/],
-      ['reader', to, 2, /the scope "drain"[^]* \d+ records were written .*--resume/],
+      ['drainer', ['--fields', 'id firstName'], 2, /the scope "pii".* other fields with --fields/],
+      [
+        'reader',
+        to,
+        2,
+        /\nThe key may not .* lacks the scope "drain"\. Set EXPORT_API_KEY .* \d+ records were written .*--resume/,
+      ],
       // More records than DRAIN_MAX_ITEMS.
       ['drainer', [...to, '--resume'], 0, /Continuing [^]*\n1,000 records/],
     ] as const) {
       const done = await persons(key, ...args);
       expect(done).toMatchObject({ code, stderr: expect.stringMatching(sentence) });
     }
-    expect(readFileSync(file, 'utf8').match(/^\{"firstName":.*\}$/gm)).toHaveLength(1_000);
+    expect(readFileSync(file, 'utf8').match(/^\{"key":.*\}$/gm)).toHaveLength(1_000);
     const clear = await runHere(['export', 'persons', '--url', 'http://gateway.example.com'], {
       EXPORT_API_KEY: 'secret-key',
     });

@@ -122,6 +122,12 @@ describe('over a list that stands still', () => {
     expect(data).toEqual({ literal: expected, variable: expected });
   });
 
+  test('a window that is too large is refused with the field that returns the whole list', async () => {
+    const { errors } = await gateway.ask(QUERY, { first: 501 });
+    expect(errors![0]!.message).toContain('at most 500, but it is 501');
+    expect(errors![0]!.message).toContain('`allPersons`');
+  });
+
   // Section 4.4 ignores a cursor that no edge has, and discourages `first` and `last` at once: two stated deviations.
   test.each([
     [{ first: -1 }, 'BAD_USER_INPUT'],

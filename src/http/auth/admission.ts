@@ -135,7 +135,7 @@ function unchecked(exchange: Exchange, { retrySeconds }: { readonly retrySeconds
 function howToSend(exchange: Exchange, { apiKeyOwner, bearerTokenOwner }: Credentials): string {
   const ignored = [
     ...(exchange.header('x-api-key') === undefined ? [] : ['An API key']),
-    ...(exchange.header('authorization') === undefined ? [] : ['A bearer token']),
+    ...(exchange.header('authorization') === undefined ? [] : ['An authorization header']),
   ];
   const what = ignored[0]
     ? `${ignored[0]} is not accepted by this gateway.`

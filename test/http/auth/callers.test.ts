@@ -308,7 +308,7 @@ test.each<[string, 'keys' | 'tokens' | 'both', Sent, string, string]>([
     'a token where only keys are accepted',
     'keys',
     bearer(),
-    `A bearer token is not accepted by this gateway. Send ${KEY_WAY}.`,
+    `An authorization header is not accepted by this gateway. Send ${KEY_WAY}.`,
     KEY_CHALLENGE,
   ],
   [
