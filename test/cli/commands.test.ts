@@ -1,0 +1,219 @@
+import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { afterAll, describe, expect, test } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const folder = temporaryFolder();
+afterAll(() => folder[Symbol.dispose]());
+
+/** Writes a file, and returns its path. */
+function written(name: string, content: string | object): string {
+  const text = typeof content === 'string' ? content : JSON.stringify(content);
+  writeFileSync(folder.file(name), text);
+  return folder.file(name);
+}
+
+test.each([
+  [['--help'], /^Usage: npm start -- \[options\] \[command\]\n/],
+  [['tokens', 'import', '--help'], /^Usage: npm start -- tokens import \[options\] <source>\n/],
+  [['--version'], /^\d+\.\d+\.\d+(-rc\.\d+)?\n$/],
+])('%j prints what is typed here, or the version', async (args, printed) => {
+  const stdout = expect.stringMatching(printed) as string;
+  expect(await runHere(args)).toEqual({ code: 0, stdout, stderr: '' });
+});
+
+test.each([
+  [
+    ['frobnicate'],
+    /unknown command 'frobnicate'[^]*serve[^]*sandbox[^]*export[^]*tokens[^]*keys[^]*schema/,
+  ],
+  [
+    ['tokens', 'frobnicate'],
+    /'frobnicate'[^]*import[^]*status[^]*check[^]*refresh[^]*recover[^]*export/,
+  ],
+  [['token', 'import', 'https://example.com/secret-link'], /unknown command 'token'/],
+  [['tokens', 'export', 'postgres://user:secret@db/tokens', 'sqlite:x'], /<link> sqlite:x/],
+  [['tokens', 'staus'], /Did you mean status\?/],
+  [['tokens', 'import'], /missing required argument 'source'\nAdd --help to see the arguments/],
+  [['sandbox', '--port', '65536'], /--port/],
+  [['sandbox', '--cursors', 'random'], /keyset, record, position/],
+  [['serve', '--port', '1'], /--port/],
+  [['schema'], /print/],
+  [['keys', 'new'], /missing required argument 'name'/],
+  [
+    ['keys', 'new', 'a b'],
+    /The key has a name that does not consist of at most 64 letters, digits/,
+  ],
+  [
+    ['keys', 'new', 'a', '--scopes', 'all'],
+    /The key has an unknown scope; the scopes are read, drain,/,
+  ],
+  [['keys', 'new', 'a', '--scopes', 'read+\u001b[31m'], /The key has an unknown scope;/],
+  [
+    ['keys', 'new', 'a', '--scopes', 'router'],
+    /neither the scope read nor write; add one of these/,
+  ],
+])(
+  '%j ends with exit code 2, and names the mistake without a secret or a stack',
+  async (args, mistake) => {
+    const { code, stdout, stderr } = await runHere(args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(mistake);
+    expect(stderr).not.toMatch(/^\s+at |secret/m);
+    expect(stderr).not.toContain('\u001b');
+  },
+);
+
+async function make(...args: string[]) {
+  // Settings are not read.
+  const env = { AUTH_API_KEYS: 'wrong', PORT: 'x' };
+  const { code, stdout, stderr } = await runHere(['keys', 'new', ...args], env);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const [key = '', entry = ''] = stdout.match(/^ {4}\S+$/gm)!.map((line) => line.trim());
+  return { key, entry, text: stdout };
+}
+
+describe('keys new', () => {
+  test('makes a key of 32 random bytes, shown once, and an entry with its hash that the gateway accepts', async () => {
+    const [{ key, entry, text }, other] = [await make('portal'), await make('portal')];
+    expect(Buffer.from(key.slice(4), 'base64url')).toHaveLength(32);
+    expect(other.key).not.toBe(key);
+    expect(entry).toBe(`portal:${createHash('sha256').update(key).digest('hex')}:read`);
+    expect(text.split(key)).toHaveLength(2);
+    const RECRUITING_URL = 'https://api.example.com';
+    const { auth } = readConfig({ RECRUITING_URL, AUTH_API_KEYS: entry }, () => '');
+    expect(auth?.apiKeys).toMatchObject([{ name: 'portal', scopes: ['read'] }]);
+  });
+
+  test('says what each scope is for, and which of them the key has', async () => {
+    const { entry, text } = await make('a', '--scopes', 'read+router');
+    expect(entry).toMatch(/^a:.*:read\+router$/);
+    expect(text).toMatch(/ x read +queries .* 500 records .* totalCount /);
+    expect(text).toMatch(/ - drain +queries that return more records/);
+    expect(text).toMatch(/ - write .*\n.* x router /);
+  });
+});
+
+const OVER_SERVICE = { RECRUITING_URL: 'http://127.0.0.1:9', ALLOW_ANONYMOUS: 'true' };
+const UNSTOPPED = { stop: new AbortController().signal };
+const manifest = (content: string | object) => ({
+  TRUSTED_DOCUMENTS: written('manifest.json', content),
+});
+const adapters = (content: string | object) => {
+  written('adapters.json', content);
+  return { RECRUITING_SCHEMA: written('upstream.graphql', 'type Query { a: Int }') };
+};
+
+/** What cannot be used, with the settings that name it, and the exit code and the message of a start. */
+test.each<[string, () => Record<string, string>, number, RegExp]>([
+  [
+    'a host that is not an address of this machine',
+    () => ({ HOST: '192.0.2.1' }),
+    1,
+    /this machine has no such address/,
+  ],
+  [
+    'a schema file that does not exist',
+    () => ({ RECRUITING_SCHEMA: folder.file('nowhere.graphql') }),
+    2,
+    /nowhere\.graphql cannot be read \(ENOENT\)/,
+  ],
+  [
+    'an invalid schema',
+    () => ({ RECRUITING_SCHEMA: written('cut.graphql', 'type Query {') }),
+    2,
+    /cut\.graphql, line 1/,
+  ],
+  [
+    'an adapters.json that is not JSON',
+    () => adapters('{ "fields": '),
+    2,
+    /adapters\.json is not JSON/,
+  ],
+  [
+    'an adapters.json with a mistake',
+    () => adapters({ fields: { 'Query.a': { page: 3 } } }),
+    2,
+    /fields\.Query\.a: there is no such list/,
+  ],
+  [
+    'a token store in a folder that cannot be created',
+    () => ({ ...OVER_SERVICE, TOKEN_STORE: `sqlite:${written('file', 'text')}/deeper/tokens.db` }),
+    1,
+    /ENOTDIR/,
+  ],
+  [
+    'a token store that is a text file',
+    () => ({
+      ...OVER_SERVICE,
+      TOKEN_STORE: `sqlite:${written('shopping.txt', 'no database\n'.repeat(99))}`,
+    }),
+    1,
+    /file is not a database/,
+  ],
+  [
+    'a manifest of documents that does not exist',
+    () => ({ TRUSTED_DOCUMENTS: folder.file('nowhere.json') }),
+    2,
+    /nowhere\.json cannot be read \(ENOENT\)\. TRUSTED_DOCUMENTS must/,
+  ],
+  ['a manifest that is not JSON', () => manifest('{"a": '), 2, /manifest\.json/],
+  ['a manifest that is a list', () => manifest([]), 2, /It must be a JSON object/],
+  [
+    'a manifest of a later version',
+    () => manifest({ format: 'apollo-persisted-query-manifest', version: 2, operations: [] }),
+    2,
+    /version 1/,
+  ],
+  ['an empty manifest', () => manifest({}), 2, /It has no operations/],
+])('a start with %s ends with one message, without a stack', async (_, env, code, message) => {
+  const { stdout: _banner, ...exit } = await runHere([], env(), [], UNSTOPPED);
+  expect(exit).toEqual({ code, stderr: expect.stringMatching(message) });
+  expect(exit.stderr).not.toMatch(/^\s+at /m);
+});
+
+test('every trusted document that would be refused is named at the start', async () => {
+  const { code, stdout, stderr } = await runHere(
+    [],
+    manifest({
+      good: 'query Good { persons { items { id } } }',
+      cut: 'query Cut { persons {',
+      unknown: 'query Unknown {\n  persons { items { nothing } }\n  nobody\n}',
+      aliases: `{ ${Array.from({ length: 31 }, (_, index) => `a${index}: __typename`).join(' ')} }`,
+      circle: '{ persons { ...A } } fragment A on PersonPage { ...A }',
+      fragment: 'fragment A on PersonPage { items { id } }',
+      reserved: '{ _rs: persons { items { id } } }',
+      labels: '{ persons @stream { items { id } } }',
+    }),
+  );
+  expect(code).toBe(2);
+  expect(stdout).not.toContain('/graphql');
+  expect(stderr.trimEnd().split('\n')).toEqual([
+    'The manifest of TRUSTED_DOCUMENTS has 8 mistakes:',
+    expect.stringMatching(/^ {2}- cut: Syntax Error.* \(line 1, column 22\)$/),
+    expect.stringMatching(/^ {2}- unknown: Cannot query field "nothing".* \(line 2, column 21\)$/),
+    expect.stringMatching(/^ {2}- unknown: Cannot query field "nobody".* \(line 3, column 3\)$/),
+    expect.stringMatching(/^ {2}- aliases: The operation has 31 aliases/),
+    expect.stringMatching(/^ {2}- circle: Cannot spread fragment "A" within itself/),
+    expect.stringMatching(/^ {2}- fragment: It has no operation/),
+    expect.stringMatching(/^ {2}- reserved: The alias _rs is reserved/),
+    expect.stringMatching(/^ {2}- labels: @stream is for lists/),
+  ]);
+});
+
+test('a port that is taken is named, by the gateway and by the sandbox', async () => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  const PORT = String((taken.address() as AddressInfo).port);
+  const gateway = await runHere([], { PORT }, [], UNSTOPPED);
+  const sandbox = await runHere(['sandbox', '--port', PORT], {}, [], UNSTOPPED);
+  await new Promise((resolve) => taken.close(resolve));
+  expect([gateway.code, gateway.stderr]).toEqual([
+    1,
+    expect.stringContaining(`127.0.0.1:${PORT}: another process listens there`),
+  ]);
+  expect([sandbox.code, sandbox.stderr]).toEqual([1, expect.stringContaining(PORT)]);
+});

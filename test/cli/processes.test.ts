@@ -1,0 +1,166 @@
+/** What only a process can show: signals, closed pipes, an older Node, what is left open or written. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { Agent, get } from 'node:http';
+import { resolve } from 'node:path';
+import { buildSchema } from 'graphql';
+import { expect, onTestFinished, test } from 'vitest';
+import manifest from '../../package.json' with { type: 'json' };
+import { startService } from '../service/service.ts';
+import { documentedSdl } from '../support/documented-sdl.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
+import {
+  canMakeContainers,
+  runProgram,
+  served,
+  startNpm,
+  startServe,
+} from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+function newFolder() {
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  return folder;
+}
+
+test('`serve` without settings serves the sandbox, ends at SIGTERM, and has written nothing to disk', async () => {
+  const folder = newFolder();
+  await using gateway = await startServe({ cwd: folder.path, unbundled: true });
+  const { data } = await askAt(gateway.url, '{ allPersons { id } }');
+  expect(data).toMatchObject({ allPersons: { length: 137 } });
+  gateway.signal('SIGTERM');
+  expect(await gateway.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+  expect(readdirSync(folder.path)).toEqual([]);
+});
+
+test.each([
+  ['npm start', 'SIGINT', { asInit: false }],
+  ['npm start as the first process of a container', 'SIGTERM', { asInit: true }],
+] as const)(
+  '%s: after %s requests in flight are answered, and all processes end with exit code 0',
+  async (_name, signal, { asInit }) => {
+    if (asInit && !canMakeContainers()) return;
+    const arrived = Promise.withResolvers<void>();
+    const answered = Promise.withResolvers<void>();
+    const schema = buildSchema(documentedSdl);
+    schema.getQueryType()!.getFields()['persons']!.resolve = async () => {
+      arrived.resolve();
+      await answered.promise;
+      return { items: [], pageInfo: { first: 50, hasNextPage: false } };
+    };
+    const service = await startService({ schema });
+    onTestFinished(() => service.close());
+    const env = overService(service);
+    await using program = startNpm(['start'], { env, asInit });
+    const gateway = await served(program);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    const reply = read(gateway.url, agent);
+    await arrived.promise;
+    gateway.signal(signal);
+    await gateway.printed(/stopping/);
+    answered.resolve();
+    expect(await reply).toEqual({
+      status: 200,
+      // Otherwise the client would keep the connection, and the connection the process.
+      connection: 'close',
+      body: JSON.stringify({ data: { persons: { items: [] } } }),
+    });
+    expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
+    expect(gateway.isAlive).toBe(false);
+  },
+);
+
+function read(url: string, agent: Agent) {
+  return new Promise<object>((done, fail) => {
+    const headers = { 'apollo-require-preflight': 'true' };
+    const request = get(`${url}?query={persons{items{id}}}`, { agent, headers }, (response) => {
+      let body = '';
+      response.setEncoding('utf8').on('data', (text: string) => {
+        body += text;
+      });
+      const { statusCode: status, headers: sent } = response;
+      response.once('end', () => done({ status, connection: sent.connection, body }));
+    });
+    request.once('error', fail);
+  });
+}
+
+test('a gateway goes on when the reader of its log leaves, and stops cleanly when its terminal is closed', async () => {
+  const service = await startService();
+  onTestFinished(() => service.close());
+  const child = spawn(process.execPath, [resolve('src/main.ts')], {
+    env: { PORT: '0', ADMIN_PORT: '0', NODE_ENV: 'production', ...overService(service) },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const ended = once(child, 'close');
+  let url: string | undefined;
+  for await (const chunk of child.stdout) {
+    url ??= /http:[^"]+\/graphql/.exec(String(chunk))?.[0];
+    if (url) break;
+  }
+  // Leaving the loop closed the pipe: nothing is read from now on.
+  for (let request = 0; request < 3; request += 1) {
+    expect(await askAt(url!, '{ __typename }')).toEqual({ data: { __typename: 'Query' } });
+  }
+  child.kill('SIGHUP');
+  expect(await ended).toEqual([0, null]);
+});
+
+function overService(service: { readonly url: string; readonly tokenLink: string }) {
+  return {
+    RECRUITING_URL: service.url,
+    TOKEN_LINK: service.tokenLink,
+    TOKEN_STORE: `sqlite:${newFolder().file('tokens.db')}`,
+    ALLOW_ANONYMOUS: 'true',
+  };
+}
+
+test('resources that gateway.config.ts leaves open do not keep a command running', async () => {
+  const folder = newFolder();
+  const text = 'setInterval(() => {}, 60_000);\nexport default { plugins: [] };';
+  writeFileSync(folder.file('behind-the-link.ts'), text);
+  symlinkSync('behind-the-link.ts', folder.file('open.ts'));
+  const options = { env: { GATEWAY_CONFIG: 'open.ts' }, cwd: folder.path };
+  expect(await runProgram(['schema', 'print'], options)).toMatchObject({ code: 0, stderr: '' });
+});
+
+test.each([
+  ['node src/main.ts', () => ['src/main.ts'], /`npm start`/],
+  ['npm start', () => manifest.scripts.start.split(' ').slice(2), /`npm start`/],
+  // The package has no TypeScript beside it.
+  [
+    'the package',
+    alone,
+    /After `npm install node@24` in the same folder, `npx recruiting-subgraph`/,
+  ],
+])(
+  'a Node that is too old says which one is needed, and how to get it: %s',
+  (_name, args, advice) => {
+    const older = newFolder().file('older.cjs');
+    writeFileSync(
+      older,
+      `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.1.2' } });`,
+    );
+    // This Node reports an older version, and refuses TypeScript files as that version does.
+    const options = ['--no-strip-types', '--require', older, ...args(), 'tokens', 'status'];
+    const { status, stdout, stderr } = spawnSync(process.execPath, options, {
+      env: {},
+      encoding: 'utf8',
+    });
+    expect(stderr).toMatch(
+      /^The gateway needs Node 24 or newer, and this is Node 20\.1\.2\. .*\n$/,
+    );
+    expect(stderr).toMatch(advice);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+  },
+);
+
+function alone(): string[] {
+  const file = newFolder().file('main.cjs');
+  copyFileSync('src/main.cjs', file);
+  return [file];
+}

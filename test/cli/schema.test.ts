@@ -1,0 +1,386 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { buildSchema, introspectionFromSchema } from 'graphql';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import type { SnapshotSettings } from '../../src/schema/served/served-schema.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { fullSdl } from '../support/imitations/honest.ts';
+import {
+  introspected,
+  introspectedAsIn2016,
+  introspectedInGoodFaith,
+  json,
+  refusal,
+  startFakeUpstream,
+  text,
+  type FakeUpstream,
+  type Reply,
+} from '../support/imitations/scripted.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const folder = temporaryFolder();
+const RECRUITING_SCHEMA = folder.file('upstream.graphql');
+let service: FakeUpstream;
+let env: Record<string, string>;
+beforeAll(async () => {
+  service = await startFakeUpstream({ persons: 1 });
+  const TOKEN_STORE = `sqlite:${folder.file('store/tokens.db')}`;
+  env = { RECRUITING_URL: service.url, RECRUITING_SCHEMA, TOKEN_STORE };
+  await runHere(['tokens', 'import', service.tokenLink], env);
+});
+afterAll(async () => {
+  await service[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+const SNAPSHOT = `
+  type Query { person(id: ID!, old: Int @deprecated): Person, at: Day }
+  type Person { id: ID!, name: String, stage: Stage }
+  enum Stage { NEW }
+  scalar Day @specifiedBy(url: "https://example.com/day")
+`;
+const OF_2016 = SNAPSHOT.replace(', old: Int @deprecated', '').replace(/@specifiedBy.*/, '');
+const LIVE =
+  'type Query { who: Int, person(id: ID!): Person } type Person { name: String, id: ID! }';
+const PULLED = `type Person {
+  id: ID!
+  name: String
+}
+
+type Query {
+  person(id: ID!): Person
+  who: Int
+}
+`;
+const SAME = /is that of the snapshot/;
+const flawed = JSON.stringify({ data: introspectionFromSchema(buildSchema(LIVE)) });
+const hidden = json({ errors: [{ message: 'GraphQL introspection is\u001b[2J off' }] }, 400);
+const OTHER_FILE = folder.file('store/looked-at.graphql');
+
+/** What the service replies to introspection, and what becomes of the command and the snapshot. */
+interface Introspection {
+  readonly command: string;
+  readonly reply: Reply;
+  readonly code: number;
+  readonly says: RegExp;
+  /** Default: SNAPSHOT */
+  readonly before?: string;
+  /** Default: as before */
+  readonly after?: string;
+}
+
+const changed = (part: string, replacement: string) =>
+  introspected(SNAPSHOT.replace(part, replacement));
+
+test.each<[string, Introspection]>([
+  ['the same schema', { command: 'check', reply: introspected(SNAPSHOT), code: 0, says: SAME }],
+  [
+    'the same schema, from a service of 2016',
+    {
+      command: 'check',
+      reply: introspectedAsIn2016(OF_2016),
+      before: OF_2016,
+      code: 0,
+      says: SAME,
+    },
+  ],
+  [
+    'the same schema, from a service that accepts each field of introspection once',
+    { command: 'check', reply: introspectedInGoodFaith(SNAPSHOT), code: 0, says: SAME },
+  ],
+  [
+    'a field more',
+    {
+      command: 'check',
+      reply: changed('name: String', 'name: String, email: String'),
+      code: 0,
+      says: /^additive \(1\): nothing fails; .*\n {2}Field 'email' was added to object type 'Person'/m,
+    },
+  ],
+  [
+    'a description with a control character',
+    {
+      command: 'check',
+      reply: changed('type Person', '"""Some\u009b31m\nbody""" type Person'),
+      code: 0,
+      says: /^additive \(1\): .*\n.*Object type 'Person' has description 'Some 31m body'/m,
+    },
+  ],
+  [
+    'a field less',
+    {
+      command: 'check',
+      reply: changed('name: String,', ''),
+      code: 1,
+      says: /^breaking \(1\): requests .* fail, .*\n {2}Field 'name' was removed from object type 'Person'/m,
+    },
+  ],
+  [
+    'a value more that may be answered',
+    {
+      command: 'check',
+      reply: changed('NEW', 'NEW HIRED'),
+      code: 1,
+      says: /^dangerous \(1\): answers may contain .*\n {2}Enum value 'HIRED'/m,
+    },
+  ],
+  [
+    'a refusal of introspection',
+    {
+      command: 'check',
+      reply: hidden,
+      code: 2,
+      says: /refuses introspection \(GraphQL introspection is \[2J off\)\. Report this to its support.*by hand/,
+    },
+  ],
+  [
+    'half a schema',
+    {
+      command: 'check',
+      reply: json({ data: { __schema: null }, errors: [{}] }),
+      code: 2,
+      says: /refuses introspection/,
+    },
+  ],
+  [
+    'an empty answer',
+    {
+      command: 'check',
+      reply: json({ data: {} }),
+      code: 2,
+      says: /reports a schema that is not valid/,
+    },
+  ],
+  ['no GraphQL', { command: 'check', reply: json({}), code: 2, says: /not GraphQL JSON/ }],
+  [
+    'an expired token',
+    {
+      command: 'check',
+      reply: refusal('token_expired'),
+      code: 2,
+      says: /has expired\. Run `tokens refresh`; a running gateway does it/,
+    },
+  ],
+  [
+    'a revoked token',
+    { command: 'check', reply: refusal('token_revoked'), code: 2, says: /demoted or blocked/ },
+  ],
+  [
+    'another schema, which is written, sorted',
+    {
+      command: 'pull',
+      reply: introspected(LIVE),
+      code: 0,
+      says: /was written to .*upstream\.graphql[^]*^additive \(1\)[^]*\n\nTo serve it, restart the gateway\..*\n$/m,
+      after: PULLED,
+    },
+  ],
+  [
+    'a schema that differs only in form',
+    {
+      command: 'pull',
+      reply: introspected(LIVE),
+      before: `# mine\n${LIVE}`,
+      code: 0,
+      says: /nothing was written/,
+    },
+  ],
+  [
+    'a schema with a flaw that nothing needs, which is left out',
+    {
+      command: 'pull',
+      reply: json(JSON.parse(flawed.replace('"who"', '"who?"'))),
+      code: 0,
+      says: /^The schema of the service is used without Query\.who\?: this is not a name of GraphQL\.$/m,
+      after: PULLED.replace('  who: Int\n', ''),
+    },
+  ],
+  [
+    'a refusal instead of a schema',
+    { command: 'pull', reply: hidden, code: 1, says: /refuses introspection/ },
+  ],
+  [
+    'a page instead of a schema',
+    { command: 'pull', reply: text('<html>'), code: 1, says: /not GraphQL JSON/ },
+  ],
+  [
+    'an empty schema',
+    {
+      command: 'pull',
+      reply: json({ data: { __schema: { types: [], directives: [] } } }),
+      code: 1,
+      says: /not valid/,
+    },
+  ],
+  [
+    'a schema for another file',
+    {
+      command: `pull --output ${OTHER_FILE}`,
+      reply: introspected(LIVE),
+      code: 0,
+      says: /was written to .*looked-at/,
+    },
+  ],
+  [
+    'a schema for a folder that does not exist',
+    {
+      command: `pull --output ${folder.file('nowhere/new.graphql')}`,
+      reply: introspected(LIVE),
+      code: 1,
+      says: /cannot be written \(ENOENT\).*Check that the folder is there/,
+    },
+  ],
+])(
+  'the service replies with %s',
+  async (_, { command, reply, code, says, before = SNAPSHOT, after = before }) => {
+    writeFileSync(RECRUITING_SCHEMA, before);
+    service.answer(reply);
+    const { stdout, stderr, ...exit } = await runHere(['schema', ...command.split(' ')], env);
+    expect({ exit, said: stdout + stderr }).toEqual({
+      exit: { code },
+      said: expect.stringMatching(says),
+    });
+    if (stdout === '') expect(code).toBeGreaterThan(0);
+    expect(readFileSync(RECRUITING_SCHEMA, 'utf8')).toBe(after);
+    expect(readdirSync(folder.path)).toEqual(['store', 'upstream.graphql']);
+    if (command.includes(OTHER_FILE)) expect(readFileSync(OTHER_FILE, 'utf8')).toBe(PULLED);
+    // A query spends no refresh token: the only exchange is that of the import.
+    expect(service.sandbox.exchanges).toHaveLength(1);
+  },
+);
+
+test('schema check --json prints the same as JSON', async () => {
+  writeFileSync(RECRUITING_SCHEMA, SNAPSHOT);
+  service.answer(changed('name: String,', ''));
+  const { code, stdout } = await runHere(['schema', 'check', '--json'], env);
+  expect({ code, ...(JSON.parse(stdout) as object) }).toEqual({
+    code: 1,
+    service: new URL(service.url).host,
+    snapshot: RECRUITING_SCHEMA,
+    breaking: [
+      { message: "Field 'name' was removed from object type 'Person'", path: 'Person.name' },
+    ],
+    dangerous: [],
+    additive: [],
+  });
+});
+
+test('schema pull writes nothing over a file that is not a schema, and sends nothing', async () => {
+  const before = service.received.length;
+  writeFileSync(RECRUITING_SCHEMA, 'The minutes of the meeting.\n');
+  expect(await runHere(['schema', 'pull'], env)).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/is not a valid GraphQL schema.*Nothing was written over it/s),
+  });
+  expect(readFileSync(RECRUITING_SCHEMA, 'utf8')).toBe('The minutes of the meeting.\n');
+  expect(service.received.length).toBe(before);
+});
+
+test('schema check without tokens ends with exit code 2, and with those that a gateway has just refreshed goes on', async () => {
+  writeFileSync(RECRUITING_SCHEMA, SNAPSHOT);
+  const TOKEN_STORE = `sqlite:${folder.file('nowhere/tokens.db')}`;
+  expect(await runHere(['schema', 'check'], { ...env, TOKEN_STORE })).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/no tokens in the token store/),
+  });
+  const before = service.received.length;
+  service.answer(async (...exchange) => {
+    await runHere(['tokens', 'refresh'], env);
+    await refusal('token_expired')(...exchange);
+  }, introspected(SNAPSHOT));
+  expect(await runHere(['schema', 'check'], env)).toMatchObject({ code: 0, stderr: '' });
+  expect(new Set(service.received.slice(before).map(({ token }) => token)).size).toBe(2);
+});
+
+/** A value of each setting on which the printed SDL depends, other than its default. */
+const VARIED: Record<keyof Omit<SnapshotSettings, 'mutations'>, Record<string, string>> = {
+  schemaPath: { RECRUITING_SCHEMA: 'schema/rich.graphql' },
+  schemaPrefix: { SCHEMA_PREFIX: 'Ats' },
+  connectionMax: { CONNECTION_MAX: '77' },
+  drainMaxItems: { DRAIN_MAX_ITEMS: '777' },
+  totalCountSeconds: { TOTAL_COUNT_SECONDS: '7' },
+};
+
+test.each(Object.values(VARIED))(
+  'schema print --subgraph prints the SDL that is served with %j',
+  async (settings) => {
+    const printed = await runHere(['schema', 'print', '--subgraph'], settings);
+    const { recruitingUrl: _sandbox, ...config } = readConfig(settings, () => '');
+    const snapshot = readFileSync(config.schemaPath, 'utf8');
+    await using world = await startGatewayOverSandbox({}, { config, snapshot, ownSchema: true });
+    const { data } = await world.ask('{ _service { sdl } }');
+    expect(data).toEqual({ _service: { sdl: printed.stdout } });
+    expect(printed.stdout).not.toBe(readFileSync('schema/subgraph.graphql', 'utf8'));
+  },
+);
+
+describe('schema explain', () => {
+  test('shows each list and each type with an id, and why nothing is derived from it', async () => {
+    const sdl = `type Query {
+      persons(first: Int, after: String): PersonConnection! near(first: Int): PersonConnection!
+      notes(first: Int, after: String): PersonConnection! team(id: ID!): Team
+    }
+    type Person { id: ID! }
+    type Team { id: ID! members(first: Int, after: String): PersonConnection! }
+    type Agency { id: ID! }
+    type PersonConnection { items: [Person!]! pageInfo: PageInfo! }
+    type PageInfo { hasNextPage: Boolean! endCursor: String }`;
+    const adapters = { fields: { 'Query.notes': { skip: true } } };
+    expect(await explain(sdl, adapters)).toBe(`Query.persons
+  all         allPersons
+  connection  personsConnection (RelayPersonConnection, RelayPersonEdge)
+  why         it takes first and after, and returns pages of Person.
+
+Query.near
+  omitted     it has no argument after: String, nor one of another name for a cursor; only cursors of type String or ID can be passed on.
+
+Query.notes
+  omitted     adapters.json skips it.
+
+Team.members
+  all         allMembers
+  connection  membersConnection (RelayPersonConnection, RelayPersonEdge)
+  parent      reached again by team(id: …)
+  why         it takes first and after, and returns pages of Person.
+
+Agency
+  entity      cannot be found by its id
+  why         no root field returns the type by its id alone, and no paged list of the root without required arguments lists it.
+
+Person
+  entity      found by Query.persons
+  field       person
+  why         no root field returns the type by its id alone, and the list needs no arguments.
+
+Team
+  entity      found by Query.team(id: …)
+  why         the field returns the type by its id.
+`);
+    expect(JSON.parse(await explain(sdl, adapters, '--json'))).toContainEqual(
+      expect.objectContaining({ list: 'Team.members', parent: 'team(id: …)' }),
+    );
+  });
+
+  test('describes a paged list if the schema has none', async () => {
+    const stdout = await explain('type Query { persons: [Person] } type Person { name: Int }');
+    expect(stdout).toMatch(/No list is paged.*first: Int.*items.*hasNextPage/s);
+  });
+
+  test('does not check what adapters.json says about added fields', async () => {
+    const overrides = { fields: { 'Vacancy.added': { scope: 'pii' } } };
+    expect(await explain(fullSdl, overrides)).toBe(await explain(fullSdl));
+  });
+});
+
+/** @param adapters the content of adapters.json */
+async function explain(sdl: string, adapters: object = {}, ...args: string[]) {
+  using own = temporaryFolder();
+  writeFileSync(own.file('upstream.graphql'), sdl);
+  writeFileSync(own.file('adapters.json'), JSON.stringify(adapters));
+  const { code, stdout, stderr } = await runHere(['schema', 'explain', ...args], {
+    RECRUITING_SCHEMA: own.file('upstream.graphql'),
+  });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return stdout;
+}
