@@ -3,16 +3,12 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import express from 'express';
+import { parse } from 'graphql';
 import { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createGateway, type Gateway, type GatewayConfig } from '../../src/library/index.ts';
 import { startService, type Service, type ServiceOptions } from '../service/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-
-type Opened = Awaited<ReturnType<typeof open>>;
-let sandbox: Service;
-let gateway: Gateway;
-let slow: Opened;
 
 /** Without hooks of other plugins, Yoga ends the request before it reads anything of it. */
 const configs: Record<string, GatewayConfig> = {
@@ -43,86 +39,84 @@ const { Request, Response } = globalThis;
 afterAll(() => void Object.assign(globalThis, { Request, Response }));
 
 describe.each(Object.entries(configs))('a gateway %s', (_, config) => {
-  let opened: Opened;
+  let quick: Opened;
+  let slow: Opened;
   beforeAll(async () => {
-    [opened, slow] = await Promise.all([
+    [quick, slow] = await Promise.all([
       open({ persons: 60 }, config),
       open({ latency: 30_000 }, config),
     ]);
-    ({ sandbox, gateway } = opened);
   });
-  afterAll(() => Promise.all([opened.close(), slow.close()]));
+  afterAll(() => Promise.all([quick.close(), slow.close()]));
 
-  describe.each(Object.entries(programs))('in %s', (__, program) => {
-    test('answers several operations on one connection', async () => {
-      const url = await serve(program(gateway));
+  test.each(Object.entries(programs))(
+    'answers in %s: a POST, a GET, GraphiQL, in parts, and what is wrong',
+    async (__, program) => {
+      const url = await serve(program(quick.gateway));
+      const ids = quick.sandbox.persons.all().map(({ id }) => ({ id }));
+      // Several operations on one connection.
       for (const last of [10, 20]) {
         const query = `{ personsConnection(last: ${last}) { nodes { id } } }`;
         const answer = await fetch(url, post({ query }));
-        expect(answer.status).toBe(200);
-        expect(await answer.json()).toEqual({
-          data: { personsConnection: { nodes: ids().slice(-last) } },
-        });
+        expect([answer.status, await answer.json()]).toEqual([
+          200,
+          { data: { personsConnection: { nodes: ids.slice(-last) } } },
+        ]);
       }
-    });
-
-    test('answers a GET, and refuses what is wrong with the status that it has by itself', async () => {
-      const url = await serve(program(gateway));
-      const query = encodeURIComponent('{ allPersons(limit: 1) { id } }');
       const headers = { 'apollo-require-preflight': 'true' };
-      const get = await fetch(`${url}?query=${query}`, { headers });
-      expect(await get.json()).toEqual({ data: { allPersons: ids().slice(0, 1) } });
-      const accept = 'application/graphql-response+json';
-      const unknown = await fetch(url, post({ query: '{ nobody }' }, { accept }));
-      expect([unknown.status, await unknown.json()]).toEqual([
-        400,
-        { errors: [expect.objectContaining({ message: expect.stringContaining('"nobody"') })] },
-      ]);
-      expect((await fetch(url, post({}))).status).toBe(400);
-    });
+      const get = await fetch(`${url}?query={allPersons(limit:1){id}}`, { headers });
+      expect(await get.json()).toEqual({ data: { allPersons: ids.slice(0, 1) } });
 
-    test('serves GraphiQL to a browser', async () => {
-      const url = await serve(program(gateway));
+      const accept = 'application/graphql-response+json';
+      expect((await fetch(url, post({ query: '{ nobody }' }, { accept }))).status).toBe(400);
+      expect((await fetch(url, post({}))).status).toBe(400);
+
       const page = await fetch(url, { headers: { accept: 'text/html' } });
       expect(page.headers.get('content-type')).toContain('text/html');
       // Several megabytes.
       await page.body!.cancel();
-    });
 
-    test('answers in parts', async () => {
-      const url = await serve(program(gateway));
-      const accept = 'multipart/mixed;deferSpec=20220824';
-      const answer = await fetch(url, post({ query: '{ allPersons @stream { id } }' }, { accept }));
-      expect(answer.headers.get('content-type')).toContain('multipart/mixed');
-      const text = await answer.text();
+      const multipart = { accept: 'multipart/mixed;deferSpec=20220824' };
+      const streamed = await fetch(
+        url,
+        post({ query: '{ allPersons @stream { id } }' }, multipart),
+      );
+      expect(streamed.headers.get('content-type')).toContain('multipart/mixed');
+      const text = await streamed.text();
       expect(text.match(/"id":/g)).toHaveLength(60);
       expect(text.match(/content-type:/gi)!.length).toBeGreaterThan(1);
-    });
+    },
+  );
 
-    test('ends the upstream request of a caller who leaves', async () => {
-      const url = await serve(program(slow.gateway));
+  test.each([...Object.entries(programs), ['its executor', undefined] as const])(
+    'in %s, a caller who leaves ends the upstream request',
+    async (__, program) => {
       const leaving = new AbortController();
-      const init = { ...post({ query: '{ allPersons { id } }' }), signal: leaving.signal };
-      const answer = fetch(url, init).catch((error: Error) => error.name);
+      const { signal } = leaving;
+      const query = '{ allPersons { id } }';
+      const asked = program
+        ? fetch(await serve(program(slow.gateway)), { ...post({ query }), signal })
+        : slow.gateway.executor({ document: parse(query), signal });
+      const outcome = Promise.resolve(asked).catch((error: Error) => error.name);
       await vi.waitFor(() => expect(slow.sandbox.stats.inFlight).toBe(1), 10_000);
       leaving.abort();
-      expect(await answer).toBe('AbortError');
+      expect(await outcome).toEqual(
+        program ? 'AbortError' : expect.objectContaining({ errors: [expect.anything()] }),
+      );
       await vi.waitFor(() => expect(slow.sandbox.stats.inFlight).toBe(0), 10_000);
-    });
-  });
+    },
+  );
 
   test('a path above that of GraphQL has the probes too', async () => {
-    const url = await serve([express().use('/api', gateway.handler), '/api']);
+    const url = await serve([express().use('/api', quick.gateway.handler), '/api']);
     const paths = ['/health', '/ready', '/nothing'];
     const statuses = paths.map(async (path) => (await fetch(`${url}${path}`)).status);
     expect(await Promise.all(statuses)).toEqual([200, 200, 404]);
   });
 
   test('a body that something else has read is refused with what to do, and no request waits for it', async () => {
-    const url = await serve([
-      express().use(express.json()).use('/graphql', gateway.handler),
-      '/graphql',
-    ]);
+    const program = express().use(express.json()).use('/graphql', quick.gateway.handler);
+    const url = await serve([program, '/graphql']);
     const answer = await fetch(url, post({ query: '{ allPersons { id } }' }));
     const { errors } = (await answer.json()) as { errors: { message: string }[] };
     expect([answer.status, errors[0]!.message]).toEqual([
@@ -132,17 +126,19 @@ describe.each(Object.entries(configs))('a gateway %s', (_, config) => {
   });
 });
 
-function ids(): { id: string }[] {
-  return sandbox.persons.all().map(({ id }) => ({ id }));
+interface Opened {
+  readonly sandbox: Service;
+  readonly gateway: Gateway;
+  close(): Promise<void>;
 }
 
-async function open(options: ServiceOptions, config: GatewayConfig) {
+async function open(options: ServiceOptions, config: GatewayConfig): Promise<Opened> {
   const folder = temporaryFolder();
-  const started = await startService(options);
-  const opened = await createGateway({
+  const sandbox = await startService(options);
+  const gateway = await createGateway({
     settings: {
-      RECRUITING_URL: started.url,
-      TOKEN_LINK: started.tokenLink,
+      RECRUITING_URL: sandbox.url,
+      TOKEN_LINK: sandbox.tokenLink,
       TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
       ALLOW_ANONYMOUS: true,
       LOG_LEVEL: 'silent',
@@ -150,14 +146,14 @@ async function open(options: ServiceOptions, config: GatewayConfig) {
     config,
   });
   await vi.waitFor(async () => {
-    expect((await opened.fetch('http://localhost/ready')).status).toBe(200);
+    expect((await gateway.fetch('http://localhost/ready')).status).toBe(200);
   });
   return {
-    sandbox: started,
-    gateway: opened,
+    sandbox,
+    gateway,
     close: async () => {
-      await opened.close();
-      await started.close();
+      await gateway.close();
+      await sandbox.close();
       folder[Symbol.dispose]();
     },
   };
