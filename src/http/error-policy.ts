@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import {
   codedError,
   knownCode,
+  knownLimit,
   means,
   messageForCallers,
   OperatorError,
@@ -16,7 +17,7 @@ import type { Exchange, Notes } from './exchange.ts';
 import { errorReply, JSON_TYPE, type Reply } from './reply.ts';
 
 /** An exchange, as far as its errors need it; without notes, if it has no line in the log. */
-type Failing = Pick<Exchange, 'requestId'> & { readonly notes?: Pick<Notes, 'errorId'> };
+type Failing = Pick<Exchange, 'requestId'> & { readonly notes?: Pick<Notes, 'errorId' | 'limit'> };
 
 /** Replaces an unexpected error by one for callers. @param exchange whose answer the error is part of */
 export type MaskFor = (error: unknown, exchange: Failing) => GraphQLError;
@@ -138,6 +139,8 @@ function maskUnexpected(log: Logger, maskOperatorError: OperatorMask): MaskFor {
   };
   return (error, exchange) => {
     if (isForCallers(error)) {
+      const { notes } = exchange;
+      if (notes) notes.limit ??= knownLimit(error.extensions['limit']);
       const origin = operatorErrorIn(error);
       if (origin) return maskOperatorError(error, origin, exchange);
       const cause = unexpectedCause(error);

@@ -1,5 +1,5 @@
 import type { Cause } from '../cause.ts';
-import type { ErrorCode } from '../errors.ts';
+import type { ErrorCode, Limit } from '../errors.ts';
 import type { Inbound } from './inbound.ts';
 import type { Reply } from './reply.ts';
 
@@ -43,6 +43,8 @@ export interface Notes {
   outcome: Outcome | undefined;
   /** The id of the first log line that says more about an error of the answer. */
   errorId: string | undefined;
+  /** The first limit that the request reached, and that may have room again a moment later. */
+  limit: Limit | undefined;
 }
 
 /** Who a request is to everything that is done for it. */
@@ -64,6 +66,7 @@ export class Exchange {
     operationType: undefined,
     outcome: undefined,
     errorId: undefined,
+    limit: undefined,
   };
   #caller: Caller | undefined;
   #stoppedBy: 'caller' | 'gateway' | undefined;

@@ -81,6 +81,6 @@ function usedUp(): Error {
   return codedError(
     'RATE_LIMITED',
     `The memory for answers is used up by other answers now. Try again in ${RETRY_SECONDS} s, or request less; the operator can raise ANSWER_BYTES.`,
-    { extensions: { retryAfter: RETRY_SECONDS } },
+    { extensions: { retryAfter: RETRY_SECONDS, limit: 'ANSWER_BYTES' } },
   );
 }

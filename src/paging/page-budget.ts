@@ -145,7 +145,7 @@ function minuteSpent(missing: number, cost: Cost): Error {
     'RATE_LIMITED',
     `This caller has used its ${pagesPerMinute} pages a minute of the recruiting service. Try again in ${retryAfter} s, ` +
       'or have the operator raise PAGES_PER_MINUTE.',
-    { extensions: { retryAfter, ...cost } },
+    { extensions: { retryAfter, limit: 'PAGES_PER_MINUTE', ...cost } },
   );
 }
 

@@ -131,7 +131,7 @@ function full(): Error {
   return codedError(
     'RATE_LIMITED',
     `Too many drains are waiting, many of them from this caller. Try again in ${FULL_RETRY_SECONDS} s.`,
-    { extensions: { retryAfter: FULL_RETRY_SECONDS } },
+    { extensions: { retryAfter: FULL_RETRY_SECONDS, limit: 'MAX_DRAINS' } },
   );
 }
 
@@ -141,6 +141,6 @@ function tooLate(max: number): Error {
     'RATE_LIMITED',
     `The drain could not begin within ${retryAfter} s, because the gateway runs ${max} at a time and others took longer. ` +
       `Try again in ${retryAfter} s, or have the operator raise MAX_DRAINS.`,
-    { extensions: { retryAfter } },
+    { extensions: { retryAfter, limit: 'MAX_DRAINS' } },
   );
 }

@@ -198,7 +198,7 @@ function tooMuchArriving(): Failure {
       'RATE_LIMITED',
       'The answers of the recruiting service that are arriving are too large together. ' +
         `Try again in ${RETRY_SECONDS} s, and request fewer records or fields at a time.`,
-      { extensions: { retryAfter: RETRY_SECONDS } },
+      { extensions: { retryAfter: RETRY_SECONDS, limit: 'ANSWER_BYTES' } },
     ),
   };
 }
@@ -210,7 +210,7 @@ function timedOut(timeoutMs: number): Failure {
       'UPSTREAM_TIMEOUT',
       `The recruiting service did not answer within ${timeoutMs} ms. ` +
         'Request fewer records or fields at a time, or try again later.',
-      { cause: new PerhapsTooBig(false) },
+      { extensions: { limit: 'UPSTREAM_TIMEOUT_MS' }, cause: new PerhapsTooBig(false) },
     ),
   };
 }

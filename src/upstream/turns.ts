@@ -87,7 +87,7 @@ function queueFull(): GraphQLError {
   return codedError(
     'RATE_LIMITED',
     `Nothing was sent: too many requests wait for the recruiting service. Try again in ${FULL_RETRY_SECONDS} s.`,
-    { extensions: { retryAfter: FULL_RETRY_SECONDS } },
+    { extensions: { retryAfter: FULL_RETRY_SECONDS, limit: 'UPSTREAM_CONCURRENCY' } },
   );
 }
 
@@ -95,5 +95,6 @@ function tooLate(): GraphQLError {
   return codedError(
     'UPSTREAM_TIMEOUT',
     'Nothing was sent: earlier requests to the recruiting service took too long. Try again later.',
+    { extensions: { limit: 'UPSTREAM_CONCURRENCY' } },
   );
 }

@@ -57,7 +57,7 @@ test('a walk that gets no slot within 30 s is refused, and the running one conti
   clock.jump(1);
   expect(await refused).toMatchObject({
     message: expect.stringMatching(/could not begin within 30 s.*MAX_DRAINS/),
-    extensions: { code: 'RATE_LIMITED', retryAfter: 30 },
+    extensions: { code: 'RATE_LIMITED', retryAfter: 30, limit: 'MAX_DRAINS' },
   });
   expect(slots).toMatchObject({ taken: 1, waiting: 0 });
   giveBack();

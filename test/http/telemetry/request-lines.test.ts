@@ -63,6 +63,19 @@ test('the log line has the code of the first error, and no text of the service',
   expect(await line()).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' });
 });
 
+test.each([
+  ['PAGES_PER_MINUTE', 'RATE_LIMITED', { pagesPerMinute: 1 }, honest],
+  ['UPSTREAM_TIMEOUT_MS', 'UPSTREAM_TIMEOUT', { upstreamTimeoutMs: 50 }, () => {}],
+])('a request that reached %s has it in its error and in its line', async (...row) => {
+  const [limit, code, config, reply] = row;
+  await using limited = await startGatewayOverFake({ persons: 100 }, { config });
+  limited.upstream.answer(reply);
+  const { errors } = await limited.ask('{ personsConnection(first: 60) { nodes { id } } }');
+  expect(errors).toMatchObject([{ extensions: { code, limit } }]);
+  const lines = () => limited.logged.filter(({ msg }) => msg === 'request');
+  await expect.poll(lines).toMatchObject([{ code, limit }]);
+});
+
 test('the subject of a token is not logged, because it may be a person', async () => {
   gateway.upstream.answer(honest);
   const token = await issuer.token({ sub: 'max.mustermann' });
