@@ -222,7 +222,7 @@ function specialOfLate(state: State | null, now: number, wording: Wording): Part
   if (refusals === 0) return { what: 'The access token has expired, and was not refreshed.' };
   return {
     what:
-      `The access token has expired, and the service has refused the refresh token ${times(refusals)}. Clocks may differ, so a ` +
+      `The access token has expired or was revoked, and the service has refused the refresh token ${times(refusals)}. Clocks may differ, so a ` +
       'running process sends it again for eleven minutes, and then reports the tokens as lost.',
     code: 'UPSTREAM_UNREACHABLE or UPSTREAM_UNAUTHORIZED',
     ...steps.refused,

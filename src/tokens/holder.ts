@@ -156,9 +156,10 @@ export class TokenHolder {
   }
 
   async #look(): Promise<State | null> {
-    const { store, clock, serviceUrl, wording } = this.#parts;
+    const { store, clock, serviceUrl, wording, log } = this.#parts;
     this.#keepInFile();
     const before = this.#state;
+    const isFirst = !this.#isRead;
     const { state: read, now } = await store.read();
     this.#isRead = true;
     this.#ahead = now - clock.elapsed();
@@ -170,12 +171,14 @@ export class TokenHolder {
     const isBehind = !state || (state.id === held?.id && state.generation < held.generation);
     if (!held || !isBehind) {
       if (state) this.#adopt(state);
+      const isOfOther = state === read && read?.generation !== held?.generation;
+      if (read && isOfOther && !isFirst) log.info({ generation: read.generation }, TAKEN_OVER);
       return this.#state;
     }
     this.#isShown = false;
     this.#keepInFile();
     const stored = await store.update(putBack(held, this.#parts.by));
-    this.#parts.log.warn({ generation: held.generation }, PUT_BACK);
+    log.warn({ generation: held.generation }, PUT_BACK);
     this.#adopt(stored);
     return this.#state;
   }
@@ -422,6 +425,8 @@ export class TokenHolder {
     }
   }
 }
+
+const TAKEN_OVER = 'tokens that another process has saved are in use';
 
 const PUT_BACK =
   'the token store lacked the newest pair, which was put back. Find out who emptied the store or restored a copy of it, or why the ' +

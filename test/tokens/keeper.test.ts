@@ -345,15 +345,16 @@ test.each<Fault>([
     alarms: [/belongs to https:\/\/other.*Correct `endpoint`/],
   },
   ...[null, lostSet].map((set): Fault => ({
-    fault: `another process imports a set into a store that ${set ? 'has a lost set' : 'is empty'}: it is used`,
+    fault: `another process imports a set into a store that ${set ? 'has a lost set' : 'is empty'}: it is used, and the log says so`,
     set,
-    happens: async ({ saw, pass, put, token }) => {
+    happens: async ({ saw, pass, put, token, logged }) => {
       await pass(MINUTE);
       await put(importOf('new'));
       await pass(MINUTE);
       saw(await token());
+      saw(logged.filter(({ msg }) => /another process has saved are in use/.test(String(msg))));
     },
-    seen: ['access-next'],
+    seen: ['access-next', [expect.objectContaining({ level: 30 })]],
     sent: ['refresh-new'],
   })),
   // Links
