@@ -30,6 +30,7 @@ export interface SandboxAddress {
 let passed = 0;
 const sandbox = await startService({
   ...(JSON.parse(process.argv[2]!) as ServiceOptions),
+  keepsRequests: false,
   now: () => Date.now() + passed * 1_000,
 });
 const { persons, stats, url, tokenLink } = sandbox;

@@ -68,7 +68,7 @@ test('whatever the service answers, callers get an answer with known codes and w
   const truths = new Map<string, Answer>();
   for (const query of QUERIES) truths.set(query, await ask(gateway, query));
   await fc.assert(
-    fc.asyncProperty(fc.constantFrom(...QUERIES), hostile(), async (query, { reply }) => {
+    fc.asyncProperty(fc.constantFrom(...QUERIES), hostile(), async (query, reply) => {
       gateway.upstream.answer(reply);
       expectHarmless(await ask(gateway, query), gateway);
       gateway.upstream.answer(honest);

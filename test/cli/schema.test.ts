@@ -1,3 +1,4 @@
+import { startService, type Service, type Reply } from '../service/service.ts';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { buildSchema, introspectionFromSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -12,19 +13,16 @@ import {
   introspectedInGoodFaith,
   json,
   refusal,
-  startFakeUpstream,
   text,
-  type FakeUpstream,
-  type Reply,
 } from '../support/imitations/scripted.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const RECRUITING_SCHEMA = folder.file('upstream.graphql');
-let service: FakeUpstream;
+let service: Service;
 let env: Record<string, string>;
 beforeAll(async () => {
-  service = await startFakeUpstream({ persons: 1 });
+  service = await startService({ persons: 1 });
   const TOKEN_STORE = `sqlite:${folder.file('store/tokens.db')}`;
   env = { RECRUITING_URL: service.url, RECRUITING_SCHEMA, TOKEN_STORE };
   await runHere(['tokens', 'import', service.tokenLink], env);
@@ -246,7 +244,7 @@ test.each<[string, Introspection]>([
     expect(readdirSync(folder.path)).toEqual(['store', 'upstream.graphql']);
     if (command.includes(OTHER_FILE)) expect(readFileSync(OTHER_FILE, 'utf8')).toBe(PULLED);
     // A query spends no refresh token: the only exchange is that of the import.
-    expect(service.sandbox.exchanges).toHaveLength(1);
+    expect(service.exchanges).toHaveLength(1);
   },
 );
 

@@ -7,7 +7,7 @@ import type { TokenStore } from '../../src/tokens/store.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { secretsIn } from '../support/gateway/written.ts';
-import { startFakeUpstream, type FakeUpstream } from '../support/imitations/scripted.ts';
+import { startService, type Service } from '../service/service.ts';
 
 export interface CommandResult {
   readonly code: number | null;
@@ -17,7 +17,7 @@ export interface CommandResult {
 
 /** An operator with a folder, a service, and the `tokens` commands. */
 export interface Operator {
-  readonly service: FakeUpstream;
+  readonly service: Service;
   readonly env: Record<string, string>;
   /** The path of a file in the folder. */
   file(name: string): string;
@@ -42,7 +42,7 @@ interface Surroundings {
 }
 
 export async function startOperator(): Promise<Operator> {
-  const service = await startFakeUpstream({ persons: 3 });
+  const service = await startService({ persons: 3 });
   onTestFinished(() => service[Symbol.asyncDispose]());
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());

@@ -146,7 +146,7 @@ const CAUSES = {
   'an expired access token': ({ service }) => service.expire(),
   'a refused access token': ({ service }) => service.answerChecks(refusal('user_blocked', 403)),
   'a refused query': ({ service }) => service.answer(refusal('insufficient_permissions', 403)),
-  'revoked tokens': ({ service }) => service.sandbox.revoke(),
+  'revoked tokens': ({ service }) => service.revoke(),
   // What a refresh got before
   'a refresh that was never processed': (operator) => refreshed(operator, 'drop-before'),
   'a lost answer': (operator) => refreshed(operator, 'drop-after'),
@@ -156,7 +156,7 @@ const CAUSES = {
     await operator.alter({ refusals: 3 });
   },
   'a refusal of revoked tokens': async ({ service, tokens }) => {
-    service.sandbox.revoke();
+    service.revoke();
     await tokens(['refresh']);
   },
   'an access token that is refused as expired, and the last refusal': async (operator) => {

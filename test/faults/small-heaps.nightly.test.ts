@@ -1,6 +1,6 @@
 /** Gateways with so little memory that what they keep of requests and lists, without a limit, would end them. */
 import { expect, test } from 'vitest';
-import type { Reply } from '../support/imitations/scripted.ts';
+import type { Reply } from '../service/service.ts';
 import { startSmallGateway } from '../support/processes/small-gateway.ts';
 
 const PERSONS = '{ persons(first: 1) { items { id } } }';

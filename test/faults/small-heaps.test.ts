@@ -1,7 +1,8 @@
 /** A gateway with so little memory that a request, or an answer of the service, which took many times its size would end it. */
 import { connect } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { after, honest, json, type Reply } from '../support/imitations/scripted.ts';
+import type { Reply } from '../service/service.ts';
+import { after, honest, json } from '../support/imitations/scripted.ts';
 import { startSmallGateway, type SmallGateway } from '../support/processes/small-gateway.ts';
 
 const BYTES = 400_000;

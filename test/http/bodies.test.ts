@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import { headOf, openBare } from '../support/clients/bare-client.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import type { Reply } from '../support/imitations/scripted.ts';
+import type { Reply } from '../service/service.ts';
 import { post, startFront, type Body, type Front } from './front.ts';
 
 const MAX = 100_000;

@@ -9,7 +9,8 @@ import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 import { silence } from '../support/imitations/hostile-sockets.ts';
-import { honest, json, text, type Reply } from '../support/imitations/scripted.ts';
+import type { Reply } from '../service/service.ts';
+import { honest, json, text } from '../support/imitations/scripted.ts';
 import { post } from './front.ts';
 
 const MEGABYTE = 1024 * 1024;

@@ -132,7 +132,7 @@ test('when a page fails finally, the earlier records remain, and the error has d
     },
   );
   expect([...whole(parts), ...whole(rest)]).toEqual(
-    upstream.sandbox.persons.all().map(({ id }) => ({ id })),
+    upstream.persons.all().map(({ id }) => ({ id })),
   );
 });
 

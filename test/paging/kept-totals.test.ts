@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { Service } from '../service/service.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
-import { after, honest, json, type Reply } from '../support/imitations/scripted.ts';
+import type { Reply } from '../service/service.ts';
+import { after, honest, json } from '../support/imitations/scripted.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
@@ -175,7 +176,7 @@ async function startKept(config: TestGatewayOptions['config'] = {}, persons = 13
   return {
     ...world,
     clock,
-    sandbox: upstream.sandbox,
+    sandbox: upstream,
     hold: (answered = 0) => {
       const gate = Promise.withResolvers<void>();
       const held = after(gate.promise, honest);

@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
+import { Kind, parse, visit, type FieldNode } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { text, type FakeUpstreamOptions, costlyService } from '../support/imitations/scripted.ts';
+import type { Received, Reply, ServiceOptions } from '../service/service.ts';
+import { honest, json, text } from '../support/imitations/scripted.ts';
 import { startTeams } from '../support/gateway/teams.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 
@@ -147,15 +149,11 @@ describe.each([
   });
 });
 
-async function startWorld(
-  options: FakeUpstreamOptions,
-  max: number,
-  gateway: TestGatewayOptions = {},
-) {
+async function startWorld(options: ServiceOptions, max: number, gateway: TestGatewayOptions = {}) {
   const world = await startGatewayOverFake(options, gateway);
   const costs = costlyService(max);
   world.upstream.answer(costs.reply);
-  const { persons } = world.upstream.sandbox;
+  const { persons } = world.upstream;
   return Object.assign(world, {
     costs,
     ids: () => persons.all().map(({ id }) => id),
@@ -166,4 +164,76 @@ async function startWorld(
       return data.allPersons.map(({ id }) => id);
     },
   });
+}
+
+/** How a request that costs too much is refused. */
+type Refuse = (cost: number, max: number) => Reply;
+
+/** The message of graphql-java. */
+const graphqlJava: Refuse = (cost, max) =>
+  json({ errors: [{ message: `maximum query complexity exceeded ${cost} > ${max}` }] });
+
+interface Costs {
+  /** The highest cost that is accepted. */
+  max: number;
+  refuse: Refuse;
+  /** `first` of the outermost list of each request; null where it had none. */
+  readonly accepted: (number | null)[];
+  readonly refused: (number | null)[];
+  readonly reply: Reply;
+}
+
+/** Refuses requests that cost too much before it executes them, as services do. */
+function costlyService(max: number, refuse = graphqlJava): Costs {
+  const costs: Costs = {
+    max,
+    refuse,
+    accepted: [],
+    refused: [],
+    reply: (...exchange) => {
+      const { cost, first } = costOf(exchange[1]);
+      const isTooMuch = cost > costs.max;
+      (isTooMuch ? costs.refused : costs.accepted).push(first);
+      return (isTooMuch ? costs.refuse(cost, costs.max) : honest)(...exchange);
+    },
+  };
+  return costs;
+}
+
+const PAGE = 50;
+
+/** A field costs 1, and each field of a record 1 for each record of the page. */
+function costOf({ body }: Received): { cost: number; first: number | null } {
+  const { query, variables = {} } = JSON.parse(body) as {
+    query: string;
+    variables?: Record<string, number>;
+  };
+  const sizeOf = ({ arguments: args = [] }: FieldNode) => {
+    const value = args.find(({ name }) => name.value === 'first')?.value;
+    if (value?.kind === Kind.VARIABLE) return variables[value.name.value];
+    return value?.kind === Kind.INT ? Number(value.value) : undefined;
+  };
+  let cost = 0;
+  let outermost: number | undefined;
+  /** Those of the fields around the current one. */
+  const sizes: (number | undefined)[] = [];
+  const times = [1];
+  visit(parse(query), {
+    Field: {
+      enter: (field) => {
+        if (field.name.value === 'pageInfo') return false;
+        const isItems = field.name.value === 'items';
+        if (!isItems) cost += times.at(-1)!;
+        times.push(times.at(-1)! * (isItems ? Math.min(sizes.at(-1) ?? PAGE, PAGE) : 1));
+        sizes.push(sizeOf(field));
+        outermost ??= sizes.at(-1);
+        return undefined;
+      },
+      leave: () => {
+        times.pop();
+        sizes.pop();
+      },
+    },
+  });
+  return { cost, first: outermost ?? null };
 }

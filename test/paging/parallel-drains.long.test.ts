@@ -1,12 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
-import {
-  honest,
-  text,
-  type FakeUpstreamOptions,
-  type Reply,
-} from '../support/imitations/scripted.ts';
+import type { ServiceOptions, Reply } from '../service/service.ts';
+import { honest, text } from '../support/imitations/scripted.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { idOf } from '../../sandbox/person-list.ts';
 import { readPair } from '../../src/tokens/pair.ts';
@@ -23,7 +19,7 @@ describe('a list that was drained before', () => {
     expect(await world.drain()).toEqual(world.ids());
     expect(load.most).toBe(1);
     load.most = 0;
-    const { persons } = gateway.upstream.sandbox;
+    const { persons } = gateway.upstream;
     persons.insert(0, 60);
     persons.insert(700, 3);
     persons.remove(1_200, 55);
@@ -50,7 +46,7 @@ describe('a list that was drained before', () => {
     const query = `{ person(id: "${added}") { id } personsConnection { totalCount } }`;
     const ask = async () => (await gateway.ask(query)).data;
     expect(await ask()).toEqual({ person: null, personsConnection: { totalCount: 120 } });
-    gateway.upstream.sandbox.persons.insert(60);
+    gateway.upstream.persons.insert(60);
     expect(await ask()).toEqual({ person: null, personsConnection: { totalCount: 120 } });
     await importAnotherSet(gateway);
     // The gateway notices the other set when it sends its next request.
@@ -95,13 +91,13 @@ describe('an overloaded service', () => {
 });
 
 async function importAnotherSet(gateway: GatewayOverFake): Promise<void> {
-  const link = gateway.upstream.sandbox.makeNewSet();
+  const link = gateway.upstream.makeNewSet();
   const pair = readPair(await (await fetch(link)).json())!;
   const imported = { pair, service: gateway.upstream.url, by: 'test', replace: true };
   expect(await gateway.store.update(importPair(imported))).toBe('imported');
 }
 
-async function startWorld(upstream: FakeUpstreamOptions, options: TestGatewayOptions = {}) {
+async function startWorld(upstream: ServiceOptions, options: TestGatewayOptions = {}) {
   const gateway = await startGatewayOverFake(upstream, options);
   const load = { now: 0, most: 0, requests: 0 };
   const counted: Reply = async (response, ...rest) => {
@@ -119,7 +115,7 @@ async function startWorld(upstream: FakeUpstreamOptions, options: TestGatewayOpt
     gateway,
     load,
     counted,
-    ids: () => gateway.upstream.sandbox.persons.all().map(({ id }) => id),
+    ids: () => gateway.upstream.persons.all().map(({ id }) => id),
     drain: async () => {
       const { data, errors } = await gateway.ask<People>('{ allPersons { id } }');
       expect(errors).toBeUndefined();

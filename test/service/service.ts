@@ -1,15 +1,27 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { EventEmitter, once } from 'node:events';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import type { GraphQLSchema } from 'graphql';
 import type { CursorBehaviour } from '../../sandbox/cursors.ts';
-import { listen, pathOf, type Listener } from '../../sandbox/http.ts';
+import { graphqlRoute } from '../../sandbox/graphql.ts';
+import { pathOf, problem, type Answer } from '../../sandbox/http.ts';
 import { PersonList } from '../../sandbox/person-list.ts';
 import { personsSchema } from '../../sandbox/persons-schema.ts';
 import { createListener } from '../../sandbox/sandbox.ts';
 import { TokenOffice } from '../../sandbox/tokens.ts';
 import { resultsSchema, richSchema, type Rights } from './schemas.ts';
-import { tokenEndpoint, TokenFaults, type Exchange, type TokenAnswers } from './token-answers.ts';
+import { tokenEndpoint, TokenAnswers, type Exchange } from './token-answers.ts';
 
 export interface ServiceOptions {
+  /** The path of the service. */
+  base?: string;
   /** How many persons there are at the start. */
   persons?: number;
   /** Milliseconds before each answer of /graphql. */
@@ -26,9 +38,31 @@ export interface ServiceOptions {
   schema?: 'rich' | 'results' | GraphQLSchema;
   /** The clock, in milliseconds. */
   now?: () => number;
+  /** Whether requests are kept in `received`. Default: yes. A benchmark makes too many of them. */
+  keepsRequests?: boolean;
 }
 
-export interface Service {
+/** One request to /graphql or /auth_check, as it arrived. */
+export interface Received {
+  readonly path: string;
+  readonly method: string | undefined;
+  readonly headers: IncomingHttpHeaders;
+  /** The bearer token. */
+  readonly token: string;
+  readonly body: string;
+  readonly connection: Socket;
+  /** Resolves when the exchange is over: answered completely, or ended by one side. */
+  readonly over: Promise<'answered' | 'cut'>;
+}
+
+/** How one request to /graphql or /auth_check is answered. */
+export type Reply = (
+  response: ServerResponse,
+  received: Received,
+  service: Service,
+) => void | Promise<void>;
+
+export interface Service extends AsyncDisposable {
   /** Base URL, without a slash at the end. */
   readonly url: string;
   /** The address that hands out the latest token set. */
@@ -38,26 +72,43 @@ export interface Service {
   /** What the administrator may see of the lists of `results`; a change is visible from the next request on. */
   readonly rights: Rights;
   readonly stats: Readonly<Stats>;
+  /** Requests to /graphql, in the order of their arrival. */
+  readonly received: readonly Received[];
+  /** `User-Agent` and `Api-User-Agent` of every request to anything else. */
+  readonly otherAgents: readonly unknown[];
+  /** Sets the replies to the next requests to /graphql, one each; the last one stays. */
+  answer(...replies: [Reply, ...Reply[]]): void;
+  /** Sets the reply to every request to /auth_check. */
+  answerChecks(reply: Reply): void;
+  /** Answers as the sandbox does. */
+  answerHonestly(response: ServerResponse, received: Received): Promise<void>;
+  /** Returns what the sandbox answers to a request to /graphql. */
+  honestAnswer(received: Received): Promise<Answer>;
+  /** Resolves when this number of requests to /graphql has arrived. */
+  arrived(count: number): Promise<void>;
   /** Sets faults of the answers of /oauth/token. */
   readonly tokenAnswers: TokenAnswers;
   /** The requests to /oauth/token, in order of arrival. */
   readonly exchanges: readonly Exchange[];
   /** An administrator makes a new token. Returns its link; earlier tokens and links stop working. */
-  readonly makeNewSet: () => string;
+  makeNewSet(): string;
   /** The administrator is demoted: access tokens are revoked, and the refresh token is an invalid grant. */
-  readonly revoke: () => void;
-  /** Answers a request that another server received. */
-  readonly answer: Listener;
+  revoke(): void;
+  /** Makes all access tokens so far expire. */
+  expire(): void;
+  /** Connections are refused. */
+  down(): Promise<void>;
+  up(): Promise<void>;
   /** Stops listening and ends open connections too. */
-  readonly close: () => Promise<void>;
+  close(): Promise<void>;
 }
 
 interface Stats {
   /** Requests that arrived, whatever their outcome. */
-  readonly requests: Record<Endpoint, number>;
+  readonly requests: { tokenLink: number; oauthToken: number; graphql: number };
   /** Refresh tokens exchanged. */
   readonly refreshes: number;
-  /** Requests to /graphql with status 200. */
+  /** Requests to /graphql that the sandbox answered with status 200. */
   graphql: number;
   /** Requests to /graphql not yet answered. */
   inFlight: number;
@@ -66,27 +117,21 @@ interface Stats {
   lastHeaders: IncomingHttpHeaders | undefined;
 }
 
-type Endpoint = 'tokenLink' | 'authCheck' | 'oauthToken' | 'graphql' | 'unknown';
-
-const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
-  '/auth_check': 'authCheck',
-  '/oauth/token': 'oauthToken',
-  '/graphql': 'graphql',
-};
-
 /** Starts a stand-in for the service: the sandbox, with what only tests see and change of it. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
-  const { cursors = 'keyset', latency = 0, now = Date.now } = options;
+  const { base = '', cursors = 'keyset', latency = 0, expiresIn = 86_400 } = options;
+  const { now = Date.now, keepsRequests = true } = options;
+  let ahead = 0;
   const persons = new PersonList(options.persons ?? 137);
-  const tokens = new TokenOffice({
-    expiresIn: options.expiresIn ?? 86_400,
-    now,
-  });
+  const tokens = new TokenOffice({ expiresIn, now: () => now() + ahead });
   const rights: Rights = { managers: true };
-  const faults = new TokenFaults();
+  const tokenAnswers = new TokenAnswers();
   const exchanges: Exchange[] = [];
+  const received: Received[] = [];
+  const otherAgents: unknown[] = [];
+  const arrivals = new EventEmitter().setMaxListeners(0);
   const stats: Stats = {
-    requests: { tokenLink: 0, authCheck: 0, oauthToken: 0, graphql: 0, unknown: 0 },
+    requests: { tokenLink: 0, oauthToken: 0, graphql: 0 },
     get refreshes() {
       return exchanges.filter(({ outcome }) => SPENT.has(outcome)).length;
     },
@@ -96,16 +141,29 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     lastHeaders: undefined,
   };
   const schema = schemaOf(options.schema);
-  const honest = createListener({ schema, tokens, latency });
+  const sandbox = createListener({ schema, tokens, latency });
+  const graphql = graphqlRoute(schema, tokens, latency);
+  const { revokeOnRefresh = false, refuseEarlyRefresh } = options;
   const answerExchange = tokenEndpoint({
     tokens,
-    faults,
+    answers: tokenAnswers,
     exchanges,
-    revokeOnRefresh: options.revokeOnRefresh ?? false,
-    refuseEarlyRefresh: options.refuseEarlyRefresh,
+    revokeOnRefresh,
+    refuseEarlyRefresh,
   });
-  const { url, close } = await listen(answer, 0);
-  return {
+  const honest: Reply = (response, request) => service.answerHonestly(response, request);
+  let replies: readonly Reply[] = [honest];
+  let checkReply = honest;
+
+  // Longer than the pauses of tests: a connection that is just being closed would be another fault.
+  const server = createServer({ keepAliveTimeout: 75_000 }, (request, response) => {
+    respond(request, response).catch((error: unknown) => response.destroy(error as Error));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}${base}`;
+
+  const service: Service = {
     url,
     get tokenLink() {
       return url + tokens.linkPath;
@@ -113,13 +171,38 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     persons,
     rights,
     stats,
-    tokenAnswers: faults,
+    received,
+    otherAgents,
+    answer: (...next) => {
+      replies = next;
+    },
+    answerChecks: (reply) => {
+      checkReply = reply;
+    },
+    answerHonestly: async (response, request) => {
+      if (response.destroyed) return;
+      await sandbox(messageOf(request), response);
+      if (request.path === '/graphql' && response.headersSent && response.statusCode === 200)
+        stats.graphql += 1;
+    },
+    honestAnswer: async (request) =>
+      graphql.answer(messageOf(request), new AbortController().signal),
+    arrived: async (count) => {
+      while (received.length < count) await once(arrivals, 'one');
+    },
+    tokenAnswers,
     exchanges,
     makeNewSet: () => url + tokens.makeNewSet(),
     revoke: () => tokens.revoke(),
-    answer,
-    close,
+    expire: () => {
+      ahead += expiresIn * 1000;
+    },
+    down,
+    up: async () => void (await once(server.listen(port, '127.0.0.1'), 'listening')),
+    close: down,
+    [Symbol.asyncDispose]: down,
   };
+  return service;
 
   function schemaOf(served: ServiceOptions['schema']): GraphQLSchema {
     if (served === 'rich') return richSchema(persons, cursors);
@@ -127,19 +210,52 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     return served ?? personsSchema(persons, cursors);
   }
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method, headers, socket: connection } = request;
+    if (!request.url?.startsWith(`${base}/`)) {
+      response.writeHead(404).end(JSON.stringify(problem(404, 'Not the service.').body));
+      return;
+    }
+    request.url = request.url.slice(base.length);
     const path = pathOf(request);
-    const endpoint = path.startsWith('/token_links/') ? 'tokenLink' : ENDPOINTS[path];
-    stats.requests[endpoint ?? 'unknown'] += 1;
-    if (endpoint === 'oauthToken') return answerExchange(request, response);
-    if (endpoint !== 'graphql') return honest(request, response);
-    stats.lastHeaders = request.headers;
+    if (path === '/graphql') stats.requests.graphql += 1;
+    else otherAgents.push(headers['user-agent'], headers['api-user-agent']);
+    if (path.startsWith('/token_links/')) stats.requests.tokenLink += 1;
+    if (path === '/oauth/token') {
+      stats.requests.oauthToken += 1;
+      return answerExchange(request, response);
+    }
+    if (path !== '/graphql' && path !== '/auth_check') return sandbox(request, response);
+
+    const over = once(response, 'close').then(() =>
+      response.writableFinished ? ('answered' as const) : ('cut' as const),
+    );
+    const token = (headers.authorization ?? '').replace(/^Bearer /, '');
+    const body = await text(request);
+    const arrival: Received = { path, method, headers, token, body, connection, over };
+    if (path === '/auth_check') return checkReply(response, arrival, service);
+    stats.lastHeaders = headers;
     stats.inFlight += 1;
     stats.maxInFlight = Math.max(stats.maxInFlight, stats.inFlight);
-    await honest(request, response);
-    stats.inFlight -= 1;
-    if (response.headersSent && response.statusCode === 200) stats.graphql += 1;
+    void over.then(() => (stats.inFlight -= 1));
+    const reply = replies[0]!;
+    if (replies.length > 1) replies = replies.slice(1);
+    if (keepsRequests) received.push(arrival);
+    arrivals.emit('one');
+    await reply(response, arrival, service);
+  }
+
+  async function down(): Promise<void> {
+    const closed = new Promise((resolve) => server.close(resolve));
+    server.closeAllConnections();
+    await closed;
   }
 }
 
 const SPENT: ReadonlySet<Exchange['outcome']> = new Set(['answered', 'spent-in-silence']);
+
+/** The request as Node receives it. */
+function messageOf({ path: url, method, headers, body, connection }: Received): IncomingMessage {
+  const request = Object.assign(Readable.from([Buffer.from(body)]), { url, method, headers });
+  return Object.assign(request, { socket: connection }) as IncomingMessage;
+}

@@ -3,8 +3,8 @@ import { setTimeout as pass } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createSealer } from '../../src/tokens/seal.ts';
 import { openSqliteStore } from '../../src/tokens/sqlite.ts';
-import { honest, json, startFakeUpstream, text } from '../support/imitations/scripted.ts';
-import type { Reply } from '../support/imitations/scripted.ts';
+import { startService, type Reply } from '../service/service.ts';
+import { honest, json, text } from '../support/imitations/scripted.ts';
 import { cut, cutInBody, silence } from '../support/imitations/hostile-sockets.ts';
 import { bundled } from '../support/processes/bundled.ts';
 import { served, startProcess } from '../support/processes/process.ts';
@@ -33,14 +33,14 @@ const FAULTS: Readonly<Record<number, Reply>> = {
 };
 
 test('a gateway under load over a line with faults does not grow, answers /health, and keeps the newest pair', async () => {
-  await using upstream = await startFakeUpstream({
+  await using upstream = await startService({
     persons: 137,
     expiresIn: 120,
     // An access token that was replaced serves no caller.
     revokeOnRefresh: true,
   });
   // The gateway sees a shorter life, and refreshes every six seconds.
-  upstream.tokenAnswers.every(1, (pair) => ({
+  upstream.tokenAnswers.always((pair) => ({
     status: 200,
     body: JSON.stringify({ ...(JSON.parse(pair) as object), expires_in: 9 }),
   }));

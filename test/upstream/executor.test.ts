@@ -1,6 +1,7 @@
 import { GraphQLError, parse, print, type ExecutionResult } from 'graphql';
 import { expect, test } from 'vitest';
-import { after, honest, json, refusal, text, type Reply } from '../support/imitations/scripted.ts';
+import type { Reply } from '../service/service.ts';
+import { after, honest, json, refusal, text } from '../support/imitations/scripted.ts';
 import { cut, silence } from '../support/imitations/hostile-sockets.ts';
 import { fullService } from '../support/imitations/honest.ts';
 import { startManagedExecutor } from './managed-executor.ts';

@@ -2,15 +2,11 @@ import { systemClock, type Clock } from '../../src/clock.ts';
 import type { Sender } from '../../src/upstream/request.ts';
 import { openUpstream, type Upstream } from '../../src/upstream/upstream.ts';
 import { proxyAgent } from '../../src/tokens/service.ts';
-import {
-  startFakeUpstream,
-  type FakeUpstream,
-  type Reply,
-} from '../support/imitations/scripted.ts';
+import { startService, type Service, type Reply } from '../service/service.ts';
 
 /** The upstream folder alone, with a service that holds every request until it is released. */
 export interface HeldUpstream extends AsyncDisposable {
-  readonly service: FakeUpstream;
+  readonly service: Service;
   /** Sends a query that differs from others by its label. */
   ask(label: string, sender?: Partial<Sender>): Promise<Answered>;
   /** Labels of the requests, in the order of their arrival. */
@@ -37,7 +33,7 @@ export async function startHeldUpstream({
   clock = systemClock,
   proxies = {},
 }: HeldUpstreamOptions = {}): Promise<HeldUpstream> {
-  const service = await startFakeUpstream();
+  const service = await startService();
   const upstream = openUpstream({
     baseUrl: service.url,
     agent: 'test',

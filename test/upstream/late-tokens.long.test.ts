@@ -2,13 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { refreshedOnce } from '../support/gateway/over-fake.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
-import { honest, refusal, startFakeUpstream } from '../support/imitations/scripted.ts';
+import { startService } from '../service/service.ts';
+import { honest, refusal } from '../support/imitations/scripted.ts';
 
 const REQUESTS = 120;
 const LATE_MS = 600;
 
 test('no request fails and no alarm is raised if the service knows a new access token late, and the old one no longer', async () => {
-  const upstream = await startFakeUpstream({ revokeOnRefresh: true });
+  const upstream = await startService({ revokeOnRefresh: true });
   const gateway = await startGateway(upstream);
   onTestFinished(async () => {
     await gateway[Symbol.asyncDispose]();
@@ -30,7 +31,7 @@ test('no request fails and no alarm is raised if the service knows a new access 
     }),
   );
   expect(answers.flatMap(({ errors = [] }) => errors)).toEqual([]);
-  expect(upstream.sandbox.stats.requests.oauthToken).toBe(1);
+  expect(upstream.stats.requests.oauthToken).toBe(1);
   expect(await gateway.gateway.metrics.text()).toContain('{trouble="unauthorized"} 0');
   expect(gateway.logged.filter(({ level }) => Number(level) > 30)).toEqual([]);
 });

@@ -92,7 +92,7 @@ test('a request whose caller leaves while the token is renewed is not sent again
   const { upstream } = gateway;
   expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
   upstream.answer(refusal('token_expired'), honest);
-  const renewal = upstream.sandbox.tokenAnswers.hold('before');
+  const renewal = upstream.tokenAnswers.hold('before');
   const caller = new AbortController();
   const left = Promise.allSettled([gateway.ask(PERSONS, { first: 1 }, { signal: caller.signal })]);
   await renewal.arrived;

@@ -6,23 +6,19 @@ import { NO_EMERGENCY } from '../../src/tokens/emergency.ts';
 import { machineWith } from '../support/gateway/gateway.ts';
 import { agingParts, refreshedOnce } from '../support/gateway/over-fake.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
-import {
-  startFakeUpstream,
-  type FakeUpstream,
-  type FakeUpstreamOptions,
-} from '../support/imitations/scripted.ts';
+import { startService, type Service, type ServiceOptions } from '../service/service.ts';
 
 /** The executor by itself, with the tokens that a gateway would keep, in front of a fake upstream. */
 interface ManagedExecutor extends AsyncDisposable {
   readonly execute: (request: ExecutionRequest) => Promise<ExecutionResult>;
-  readonly upstream: FakeUpstream;
+  readonly upstream: Service;
 }
 
 /** Starts it. Its set was imported, and refreshed once a minute ago. Repeated requests are sent without a wait. */
 export async function startManagedExecutor(
-  upstreamOptions: FakeUpstreamOptions = {},
+  upstreamOptions: ServiceOptions = {},
 ): Promise<ManagedExecutor> {
-  const upstream = await startFakeUpstream(upstreamOptions);
+  const upstream = await startService(upstreamOptions);
   const config = {
     ...readConfig({}, () => ''),
     recruitingUrl: upstream.url,

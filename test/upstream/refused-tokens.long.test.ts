@@ -1,12 +1,8 @@
 import { expect, test } from 'vitest';
 import { codesOf } from '../support/gateway/codes.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
-import {
-  after,
-  honest,
-  refusal,
-  type FakeUpstreamOptions,
-} from '../support/imitations/scripted.ts';
+import type { ServiceOptions } from '../service/service.ts';
+import { after, honest, refusal } from '../support/imitations/scripted.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
@@ -21,7 +17,7 @@ test('200 requests in flight with an expired token cause one refresh, and no cal
   const CALLERS = 200;
   await using gateway = await startUsed({}, { config: { upstreamConcurrency: CALLERS } });
   const { upstream } = gateway;
-  const before = { ...counts(gateway), executed: upstream.sandbox.stats.graphql };
+  const before = { ...counts(gateway), executed: upstream.stats.graphql };
   const allThere = upstream.arrived(before.sent + CALLERS);
   gateway.expireTokens();
   upstream.answer(after(allThere, honest));
@@ -34,7 +30,7 @@ test('200 requests in flight with an expired token cause one refresh, and no cal
     grants: before.grants + 1,
     sent: before.sent + 2 * CALLERS,
   });
-  expect(upstream.sandbox.stats.graphql - before.executed).toBe(CALLERS);
+  expect(upstream.stats.graphql - before.executed).toBe(CALLERS);
   const replayed = upstream.received.slice(before.sent + CALLERS);
   expect(new Set(replayed.map(({ token }) => token)).size).toBe(1);
   expect(replayed.map(({ body }) => body).toSorted()).toEqual(
@@ -124,7 +120,7 @@ interface UsedGateway extends GatewayOverFake {
 
 /** A gateway whose newest token was accepted by the service at least once. */
 async function startUsed(
-  upstreamOptions: FakeUpstreamOptions = {},
+  upstreamOptions: ServiceOptions = {},
   options: TestGatewayOptions = {},
   query = PERSONS,
 ): Promise<UsedGateway> {
@@ -142,10 +138,10 @@ async function startUsed(
   };
 }
 
-function counts({ upstream: { sandbox, received } }: GatewayOverFake) {
+function counts({ upstream: { stats, received } }: GatewayOverFake) {
   return {
-    refreshes: sandbox.stats.refreshes,
-    grants: sandbox.stats.requests.oauthToken,
+    refreshes: stats.refreshes,
+    grants: stats.requests.oauthToken,
     sent: received.length,
   };
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { json, type Reply } from '../support/imitations/scripted.ts';
+import type { Reply } from '../service/service.ts';
+import { json } from '../support/imitations/scripted.ts';
 
 const PERSONS = '{ persons { items { id } } }';
 

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startFakeUpstream, type FakeUpstream } from '../../support/imitations/scripted.ts';
+import { startService, type Service } from '../../service/service.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { fullSdl, fullService } from '../../support/imitations/honest.ts';
 
-let upstream: FakeUpstream;
+let upstream: Service;
 let gateway: TestGateway;
 let counted = 0;
 beforeAll(async () => {
-  upstream = await startFakeUpstream({ schema: fullService().schema });
+  upstream = await startService({ schema: fullService().schema });
   gateway = await startGateway(upstream, { snapshot: fullSdl });
   await gateway.ask('{ viewer { __typename } }');
 });

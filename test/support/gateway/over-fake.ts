@@ -2,16 +2,12 @@ import assert from 'node:assert/strict';
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import { systemClock, type Clock } from '../../../src/clock.ts';
 import type { TokenStore } from '../../../src/tokens/store.ts';
-import {
-  type FakeUpstreamOptions,
-  startFakeUpstream,
-  type FakeUpstream,
-} from '../imitations/scripted.ts';
+import { type ServiceOptions, startService, type Service } from '../../service/service.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { memoryStore } from './stores.ts';
 
 export interface GatewayOverFake extends TestGateway {
-  readonly upstream: FakeUpstream;
+  readonly upstream: Service;
   /** The waits before each repeated request, ms. */
   readonly waits: readonly number[];
   /** Makes the tokens older: those that are seconds old are treated in another way. */
@@ -22,10 +18,10 @@ export interface GatewayOverFake extends TestGateway {
  * A gateway over a fake upstream. Its token set was imported, and refreshed once a minute ago. Retries do not wait.
  */
 export async function startGatewayOverFake(
-  upstreamOptions: FakeUpstreamOptions = {},
+  upstreamOptions: ServiceOptions = {},
   options: TestGatewayOptions = {},
 ): Promise<GatewayOverFake> {
-  const upstream = await startFakeUpstream(upstreamOptions);
+  const upstream = await startService(upstreamOptions);
   const waits: number[] = [];
   const { store, clock, age } = agingParts(waits);
   const started = await startGateway(upstream, { clock, store, ...options });

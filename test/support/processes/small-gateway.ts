@@ -1,4 +1,4 @@
-import { startFakeUpstream, type FakeUpstream } from '../imitations/scripted.ts';
+import { startService, type Service } from '../../service/service.ts';
 import { bundled } from './bundled.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { served, startProcess, type Program } from './process.ts';
@@ -8,7 +8,7 @@ const HEAP = '--max-old-space-size=64 --max-semi-space-size=8';
 
 /** A gateway with so little memory that requests and answers which took many times their size would end it. */
 export interface SmallGateway extends AsyncDisposable {
-  readonly upstream: FakeUpstream;
+  readonly upstream: Service;
   /** Of its GraphQL endpoint. */
   readonly url: string;
   readonly program: Program;
@@ -22,7 +22,7 @@ export async function startSmallGateway(
 ): Promise<SmallGateway> {
   await using ends = new AsyncDisposableStack();
   const folder = ends.use(temporaryFolder());
-  const upstream = ends.use(await startFakeUpstream());
+  const upstream = ends.use(await startService());
   const settings = {
     NODE_OPTIONS: HEAP,
     RECRUITING_URL: upstream.url,
