@@ -59,14 +59,16 @@ const FORMS: readonly Form[] = [
 ];
 
 const VALUES: readonly unknown[] = [
-  ...[null, true, 0, -1, 0.5, 2 ** 31, 2 ** 53, 1e300, '', 'GHOST', '\u0000\u2028\ud800', TOKEN],
-  ...[`Bearer ${TOKEN}`, 'x'.repeat(100_000), [], [null], {}, [{ id: null }], { [TOKEN]: TOKEN }],
-  ...[{ __typename: 'Ghost' }, { __typename: 'Robot' }, { items: null, pageInfo: null }],
-  { items: [{}, null], pageInfo: { hasNextPage: true, endCursor: 'same' } },
-  JSON.parse('{"__proto__":{"spoilt":1},"constructor":{"prototype":{"spoilt":1}},"toJSON":"x"}'),
-  { then: 'y', length: 4_294_967_295, message: 'z', extensions: { code: 'Q' } },
-  Array.from({ length: 3_000 }, (_, id) => ({ id, __typename: 'Candidate' })),
-];
+  [null, true, 0, -1, 0.5, 2 ** 31, 2 ** 53, 1e300, '', 'GHOST', '\u0000\u2028\ud800', TOKEN],
+  [`Bearer ${TOKEN}`, 'x'.repeat(100_000), [], [null], {}, [{ id: null }], { [TOKEN]: TOKEN }],
+  [{ __typename: 'Ghost' }, { __typename: 'Robot' }, { items: null, pageInfo: null }],
+  [
+    { items: [{}, null], pageInfo: { hasNextPage: true, endCursor: 'same' } },
+    JSON.parse('{"__proto__":{"spoilt":1},"constructor":{"prototype":{"spoilt":1}},"toJSON":"x"}'),
+    JSON.parse('{"then":"y","length":4294967295,"message":"z","extensions":{"code":"Q"}}'),
+    Array.from({ length: 3_000 }, (_, id) => ({ id, __typename: 'Candidate' })),
+  ],
+].flat();
 
 function anyValue(): fc.Arbitrary<unknown> {
   return fc.oneof(
