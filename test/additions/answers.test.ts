@@ -286,7 +286,7 @@ test('introspection, the subgraph SDL and its entities show what was added', asy
 
 test('a second service for an interface answers for a record of which a resolver returns the key', async () => {
   const merge = { selectionSet: '{ name }', key: ({ name }: Fields) => ({ name }) };
-  const subschemas = [secondService('desk', merge, 'Named')];
+  const subschemas = [secondService('desk', merge, { of: 'Named' })];
   await using desks = await startGatewayOverFake(
     { schema: peopleService() },
     { snapshot: PEOPLE, additions: { ...peopleAdditions(), subschemas } },

@@ -165,19 +165,20 @@ export interface SecondService extends SubschemaConfig {
 export function secondService(
   field: string,
   merge: Partial<MergedTypeConfig> = {},
-  of: 'Person' | 'Named' = 'Person',
+  { of = 'Person', idType = 'ID' } = {},
 ): SecondService {
+  const type = of === 'Named' ? 'Person' : of;
   const schema = buildSchema(`
     type Query {
-      ${field}ByKeys(keys: [${field}Key!]!): [Person]!
-      ${field}By(id: ID!): Person
-      ${field}Known: [Person!]!
+      ${field}ByKeys(keys: [${field}Key!]!): [${type}]!
+      ${field}By(id: ${idType}!): ${type}
+      ${field}Known: [${type}!]!
     }
-    input ${field}Key { id: ID name: String }
+    input ${field}Key { id: ${idType} name: String }
     ${
       of === 'Named'
         ? `interface Named { name: String! } type Person implements Named { name: String! ${field}: String }`
-        : `type Person { id: ID! ${field}: String }`
+        : `type ${type} { id: ${idType}! ${field}: String }`
     }
   `);
   const requests: Fields[][] = [];

@@ -11,18 +11,36 @@ import {
   isNonNullType,
   isObjectType,
   isRequiredArgument,
+  type DirectiveLocation,
   type GraphQLArgument,
   type GraphQLCompositeType,
   type GraphQLField,
   type GraphQLInputType,
+  type GraphQLSchema,
 } from 'graphql';
 import type { Adapter, DerivedField } from '../../src/schema/derived.ts';
+import type { ServedSchema } from '../../src/schema/served/served-schema.ts';
 import { cursorOf } from './cursors.ts';
 import type { World } from './world.ts';
 
 export interface Operation {
   readonly query: string;
   readonly variables: Readonly<Record<string, unknown>>;
+  /** Undefined if the document has only one operation. */
+  readonly operationName?: string | undefined;
+}
+
+/** What random operations are made of. */
+export interface Vocabulary extends Pick<World, 'idsOf' | 'idsFor' | 'scalar'> {
+  readonly served: Pick<ServedSchema, 'schema' | 'derived' | 'adapters' | 'nested' | 'entities'>;
+  /** Whether there are also mutations, the service's own directives, and operations that are not selected. */
+  readonly isForwarded?: boolean;
+}
+
+/** The vocabulary of a schema to which nothing is added. */
+export function vocabularyOf(schema: GraphQLSchema, scalar: World['scalar']): Vocabulary {
+  const served = { schema, derived: [], adapters: [], nested: [], entities: [] };
+  return { served, scalar, idsOf: () => [1], idsFor: () => [], isForwarded: true };
 }
 
 /** Where a selection is. */
@@ -50,10 +68,17 @@ const WHOLE = 80;
  * Makes a random operation of the served schema: derived fields and those of the service, nested in each other, with
  * fragments, aliases, conditions and variables. Most are valid; the caller drops the others.
  */
-export function randomOperation(world: World, g: GeneratorValue): Operation {
-  const { served } = world;
+export function randomOperation(world: Vocabulary, g: GeneratorValue): Operation {
+  const first = oneOperation(world, g, '');
+  if (!world.isForwarded || g(fc.nat, { max: 99 }) >= 15) return first;
+  const other = oneOperation(world, g, 'z');
+  return { ...first, query: `${other.query}\n${first.query}`, operationName: 'Random' };
+}
+
+/** @param mark a part of the names of the operation, its fragments and its variables */
+function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Operation {
+  const { served, isForwarded = false } = world;
   const { schema } = served;
-  const root = schema.getQueryType()!;
   const derived = new Map(served.derived.map((each) => [`${each.parent}.${each.name}`, each]));
   const paged = new Map(
     [...served.adapters, ...served.nested].map((each) => [`${each.parent}.${each.name}`, each]),
@@ -66,9 +91,13 @@ export function randomOperation(world: World, g: GeneratorValue): Operation {
   const pick = <T>(from: readonly T[]): T => from[upTo(from.length - 1)]!;
   // Some operations are those that the service itself understands.
   const usesDerived = chance(75);
+  const mutation = isForwarded && chance(20) ? schema.getMutationType() : undefined;
+  const root = mutation ?? schema.getQueryType()!;
 
   const body = selectionSet({ type: root, depth: 0, parents: 1, via: [] });
-  const head = definitions.length > 0 ? `query Random(${definitions.join(', ')})` : 'query Random';
+  const own = ownDirectives(mutation ? 'MUTATION' : 'QUERY');
+  const declared = definitions.length > 0 ? `(${definitions.join(', ')})` : '';
+  const head = `${mutation ? 'mutation' : 'query'} Random${mark}${declared}${own}`;
   return { query: [`${head} ${body}`, ...fragments.map(({ text }) => text)].join('\n'), variables };
 
   function selectionSet(scope: Scope): string {
@@ -78,8 +107,12 @@ export function randomOperation(world: World, g: GeneratorValue): Operation {
 
   function selection(scope: Scope): string {
     const { type, depth } = scope;
-    if (chance(8)) return `${chance(40) ? `${pick(KEYS)}: ` : ''}__typename${condition()}`;
-    if (chance(isAbstractType(type) ? 50 : depth === 0 ? 12 : 10)) return fragment(scope);
+    // The gateway answers it itself at the root, and does not send directives around nothing else.
+    const hasName = !isForwarded || depth > 0;
+    if (chance(8) && hasName)
+      return `${chance(40) ? `${pick(KEYS)}: ` : ''}__typename${condition()}`;
+    if (chance(isAbstractType(type) ? 50 : isForwarded ? 25 : depth === 0 ? 12 : 10))
+      return fragment(scope);
     const fields = 'getFields' in type ? Object.values(type.getFields()) : [];
     const suitable = fields.filter((each) => isSuitable(scope, each));
     if (suitable.length === 0) return isAbstractType(type) ? fragment(scope) : '__typename';
@@ -114,17 +147,19 @@ export function randomOperation(world: World, g: GeneratorValue): Operation {
           ? pick(possible)
           : type;
     const again = fragments.filter((each) => each.on === on && parents <= each.scope.parents);
-    if (again.length > 0 && chance(50)) return `...${pick(again).name}${condition()}`;
+    if (again.length > 0 && chance(50))
+      return `...${pick(again).name}${directives('FRAGMENT_SPREAD')}`;
     const inner = { ...scope, type: on, depth: scope.depth + (isAbstractType(on) ? 1 : 0) };
     if (inner.depth > DEEPEST) return '__typename';
     if (chance(50)) {
       const via = on === type ? scope.via : scope.via && [...scope.via, `... on ${on.name}`];
-      return `...${on !== type || chance(80) ? ` on ${on.name}` : ''}${condition()} ${selectionSet({ ...inner, via })}`;
+      return `...${on !== type || chance(80) ? ` on ${on.name}` : ''}${directives('INLINE_FRAGMENT')} ${selectionSet({ ...inner, via })}`;
     }
     const text = selectionSet({ ...inner, via: undefined });
-    const name = `F${fragments.length}`;
-    fragments.push({ name, on, text: `fragment ${name} on ${on.name} ${text}`, scope: inner });
-    return `...${name}${condition()}`;
+    const name = `F${mark}${fragments.length}`;
+    const defined = `fragment ${name} on ${on.name}${ownDirectives('FRAGMENT_DEFINITION')}`;
+    fragments.push({ name, on, text: `${defined} ${text}`, scope: inner });
+    return `...${name}${directives('FRAGMENT_SPREAD')}`;
   }
 
   function field(
@@ -147,8 +182,8 @@ export function randomOperation(world: World, g: GeneratorValue): Operation {
       : '';
     const keyed = `${alias}${call}`;
     if (!isCompositeType(type)) {
-      const one = `${keyed}${condition()}`;
-      return chance(6) ? `${one} ${keyed}${condition()}` : one;
+      const one = `${keyed}${directives('FIELD')}`;
+      return chance(6) ? `${one} ${keyed}${directives('FIELD')}` : one;
     }
     const inner = {
       type,
@@ -159,8 +194,8 @@ export function randomOperation(world: World, g: GeneratorValue): Operation {
           ? [...scope.via, call]
           : undefined,
     };
-    const one = `${keyed}${condition()} ${selectionSet(inner)}`;
-    return chance(12) ? `${one} ${keyed}${condition()} ${selectionSet(inner)}` : one;
+    const one = `${keyed}${directives('FIELD')} ${selectionSet(inner)}`;
+    return chance(12) ? `${one} ${keyed}${directives('FIELD')} ${selectionSet(inner)}` : one;
   }
 
   /** `records`: about how many records a list gives; undefined if it is none of those in pages. */
@@ -286,6 +321,31 @@ export function randomOperation(world: World, g: GeneratorValue): Operation {
     return { __typename: entity.type.name, id: chance(50) ? String(id) : id };
   }
 
+  function directives(location: `${DirectiveLocation}`): string {
+    return ownDirectives(location) + condition();
+  }
+
+  /** Of the service. @stream belongs to the gateway, which does not serve @defer. */
+  function ownDirectives(location: `${DirectiveLocation}`): string {
+    if (!isForwarded) return '';
+    const isConstant = location === 'FRAGMENT_DEFINITION';
+    return schema
+      .getDirectives()
+      .filter(({ name }) => !['skip', 'include', 'defer', 'stream'].includes(name))
+      .filter(({ locations }) => (locations as readonly string[]).includes(location))
+      .filter(() => chance(30))
+      .map(({ name, args: all }) => {
+        const args = all
+          .filter((arg) => isRequiredArgument(arg) || chance(60))
+          .map((arg) => {
+            const value = input(arg.type);
+            return `${arg.name}: ${isConstant ? literal(arg.type, value) : argument(arg, value)}`;
+          });
+        return ` @${name}${args.length > 0 ? `(${args.join(', ')})` : ''}`;
+      })
+      .join('');
+  }
+
   function condition(): string {
     if (!chance(9)) return '';
     const isBoth = chance(10);
@@ -296,7 +356,7 @@ export function randomOperation(world: World, g: GeneratorValue): Operation {
 
   function truth(value: boolean): string {
     if (chance(50)) return String(value);
-    const name = `c${definitions.length}`;
+    const name = `c${mark}${definitions.length}`;
     const [type, sent] = pick([
       ['Boolean!', value],
       [`Boolean! = ${value}`, undefined],
@@ -310,7 +370,7 @@ export function randomOperation(world: World, g: GeneratorValue): Operation {
 
   function argument({ type }: GraphQLArgument, value: unknown): string {
     if (!chance(60)) return literal(type, value);
-    const name = `v${definitions.length}`;
+    const name = `v${mark}${definitions.length}`;
     const isByDefault = value !== null && chance(25);
     definitions.push(`$${name}: ${String(type)}${isByDefault ? ` = ${literal(type, value)}` : ''}`);
     if (!isByDefault) variables[name] = value;

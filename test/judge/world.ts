@@ -24,12 +24,16 @@ export interface World {
   scalar(name: string, g: GeneratorValue): unknown;
 }
 
+export function fullWorld(): Promise<World> {
+  return openWorld('full', fullService().schema, undefined, fullScalar);
+}
+
 /** Services with nullable records, unions, interfaces, failing fields, errors as data, and names that clash. */
 export async function openWorlds(): Promise<World[]> {
   const rich = richSchema(new PersonList(PERSONS), 'keyset');
   const results = (managers: boolean) => resultsSchema(PERSONS, { managers });
   return Promise.all([
-    openWorld('full', fullService().schema, undefined, fullScalar),
+    fullWorld(),
     openWorld('rich', rich, undefined, usualScalar),
     openWorld('rich with a prefix', rich, 'Recruiting', usualScalar),
     openWorld('results', results(true), undefined, usualScalar),

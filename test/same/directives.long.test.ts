@@ -15,7 +15,7 @@ import { expect, test } from 'vitest';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { makeExecutableSchema, personPages, PERSONS } from '../support/imitations/honest.ts';
 import { json } from '../support/imitations/scripted.ts';
-import { randomDocument } from '../support/random/random-operation.ts';
+import { randomOperation, vocabularyOf } from '../judge/operation.ts';
 import { randomRuns, usually } from '../support/random/random-runs.ts';
 import { sideBySide } from './side-by-side.ts';
 
@@ -84,11 +84,10 @@ test(
     const world = await sideBySide({ schema });
     const query = schema.getQueryType();
     const sent: string[] = [];
+    const words = vocabularyOf(schema, (name) => (name === 'Int' ? 1 : '1'));
     await fc.assert(
       fc.asyncProperty(fc.gen(), async (g) => {
-        const operation = randomDocument(schema, g, {
-          scalar: (name) => (name === 'Int' ? 1 : '1'),
-        });
+        const operation = randomOperation(words, g);
         const document = parse(operation.query);
         fc.pre(validate(schema, document).length === 0);
         // `seen` sees all fragments of the document, those of other operations too.
@@ -108,8 +107,8 @@ test(
       }),
       { numRuns: RUNS, maxSkipsPerRun: 400, unbiased: true, endOnFailure: true },
     );
-    const spreads = sent.filter((text) => /\.\.\.\w+ @spread/.test(text));
-    expect(spreads.length).toBeGreaterThan(usually(10));
+    const directed = sent.filter((text) => /@(?:spread|inline|fragment|tag)/.test(text));
+    expect(directed.length).toBeGreaterThan(usually(10));
   },
   RUNS * 2_000,
 );
