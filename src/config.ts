@@ -290,11 +290,26 @@ function checked(
 }
 
 /** Reports settings that are probably mistakes but do not prevent the start. */
-export function configWarnings({ agent }: Pick<Config, 'agent'>): string[] {
-  if (/^[^\s/()]+\/[^\s()]+ \([^()]*[^()\s][^()]*\)/.test(agent)) return [];
+export function configWarnings({
+  agent,
+  recruitingUrl,
+  schemaPath,
+}: Pick<Config, 'agent' | 'recruitingUrl' | 'schemaPath'>): string[] {
+  const hasContact = /^[^\s/()]+\/[^\s()]+ \([^()]*[^()\s][^()]*\)/.test(agent);
+  const isOfOther = recruitingUrl === undefined && schemaPath !== fileURLToPath(SNAPSHOT);
   return [
-    'RECRUITING_AGENT has no contact: services like the recruiting service refuse such requests. ' +
-      'Set it to name/version (contact), for example example-inc/1.0 (it@example.com).',
+    ...(hasContact
+      ? []
+      : [
+          'RECRUITING_AGENT has no contact: services like the recruiting service refuse such requests. ' +
+            'Set it to name/version (contact), for example example-inc/1.0 (it@example.com).',
+        ]),
+    ...(isOfOther
+      ? [
+          'The sandbox has only the list `persons`, so other fields of RECRUITING_SCHEMA fail. ' +
+            'Set RECRUITING_URL to the service of that schema.',
+        ]
+      : []),
   ];
 }
 

@@ -176,6 +176,16 @@ test.each([
   );
 });
 
+test.each([
+  [{}, false],
+  [OVER_SERVICE, true],
+])('a schema that the sandbox does not play is reported: %j', (service, isPlayed) => {
+  const warnings = warningsOf({ ...service, RECRUITING_SCHEMA: '/other.graphql' });
+  expect(
+    warnings.some((warning) => /RECRUITING_SCHEMA fail\. Set RECRUITING_URL/.test(warning)),
+  ).toBe(!isPlayed);
+});
+
 describe('commands that do not serve callers', () => {
   test('they need neither a service nor credentials of callers', () => {
     expect(commands({ RECRUITING_URL: 'https://api.example.com' })).toMatchObject({

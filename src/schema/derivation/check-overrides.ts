@@ -38,7 +38,7 @@ export function checkScopes(scopes: ReadonlyMap<string, string>, schema: GraphQL
     if (isObjectType(type) && (field === undefined || type.getFields()[field])) return [];
     const instead = isAbstractType(type)
       ? `Write the scope at its types: ${schema.getPossibleTypes(type).join(', ')}.`
-      : 'Correct the name, or remove it; what gateway.config.ts adds needs GATEWAY_CONFIG.';
+      : 'Use a name that `schema print` shows, or remove it; what gateway.config.ts adds needs GATEWAY_CONFIG.';
     return [
       `${place}: only object types and their fields have scopes, and this is not one. ${instead}`,
     ];
