@@ -1,0 +1,243 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  fullSdl,
+  fullService,
+  makeExecutableSchema,
+  pageOf,
+  type PageArgs,
+} from '../support/imitations/honest.ts';
+import { json } from '../support/imitations/scripted.ts';
+
+let full: GatewayOverFake;
+beforeAll(async () => {
+  full = await startGatewayOverFake({ schema: fullService().schema }, { snapshot: fullSdl });
+});
+afterAll(() => full[Symbol.asyncDispose]());
+
+let counted = 0;
+beforeEach(() => {
+  counted = full.upstream.received.length;
+});
+
+/** The variables of each request since the test began. */
+function requests(): Record<string, unknown>[] {
+  return full.upstream.received
+    .slice(counted)
+    .map(({ body }) => (JSON.parse(body) as { variables: Record<string, unknown> }).variables);
+}
+
+function entities(
+  { ask }: GatewayOverFake,
+  selection: string,
+  representations: readonly unknown[],
+) {
+  return ask<{ _entities: unknown[] }>(
+    `query ($of: [_Any!]!) { _entities(representations: $of) { ${selection} } }`,
+    { of: representations },
+  );
+}
+
+const ref = (type: string) => (id: unknown) => ({ __typename: type, id });
+const candidate = ref('Candidate');
+const vacancy = ref('Vacancy');
+const job = ref('Job');
+const named = (id: number) => ({ id, name: `Candidate ${id}` });
+
+test('many representations cost one request for each 50 different ids, and keep their order', async () => {
+  const ids = Array.from({ length: 37 }, (_, at) => 1 + at);
+  const missing = Array.from({ length: 70 }, (_, at) => 1_000 + at);
+  const requested = [...ids, ...ids.toReversed(), ...missing];
+  const { data, errors } = await entities(
+    full,
+    '... on Candidate { id }',
+    requested.map(candidate),
+  );
+  expect(errors).toBeUndefined();
+  expect(data._entities).toEqual(requested.map((id) => (id < 1_000 ? { id } : null)));
+  expect(requests().map((variables) => Object.keys(variables).length)).toEqual([50, 50, 7]);
+});
+
+test('fields that refer to the same records, with one selection, request each record once, and all together', async () => {
+  const { data, errors } = await full.ask(
+    `query ($a: [_Any!]!, $b: [_Any!]!) {
+      a: _entities(representations: $a) { ...Name }
+      b: _entities(representations: $b) { ...Name }
+      other: _entities(representations: $b) { ... on Candidate { stage } }
+    }
+    fragment Name on Candidate { id name }`,
+    { a: [1, 2, 3].map(candidate), b: [3, 2, 900, 4].map(candidate) },
+  );
+  const stage = { stage: expect.any(String) };
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    a: [1, 2, 3].map(named),
+    b: [named(3), named(2), null, named(4)],
+    other: [stage, stage, null, stage],
+  });
+  expect(requests().map((variables) => Object.values(variables))).toEqual([
+    [1, 2, 3, 900, 4],
+    [3, 2, 900, 4],
+  ]);
+});
+
+test('an id is returned as the service has it, however another subgraph writes it', async () => {
+  const { data } = await entities(full, '... on Vacancy { id }', [vacancy('3'), vacancy(3)]);
+  expect(data._entities).toEqual([{ id: 3 }, { id: 3 }]);
+  expect(requests()).toEqual([{ _rsKey0: 3 }]);
+});
+
+const BAD: readonly [representation: unknown, message: RegExp][] = [
+  [{ id: 1 }, /no `__typename`/],
+  [{ __typename: 'Vacancy' }, /a Vacancy has no `id`/],
+  [{ __typename: 'Invoice', id: 1 }, /no entity Invoice here/],
+  [{ __typename: 'Event', id: 1 }, /no entity Event here/],
+  [{ __typename: 'Company', id: 'c1' }, /resolvable: false/],
+  [vacancy('x'), /must be of the type Int/],
+  [vacancy(2 ** 40), /must be of the type Int/],
+  ['Vacancy:1', /must be an object/],
+  [{ __typename: '<b>'.repeat(99), id: 1 }, /no entity of that name/],
+  [{ __typename: '__proto__', id: 1 }, /no entity __proto__/],
+];
+
+test('each bad representation has its own error, and the others are answered, in one request', async () => {
+  const all = [vacancy(1), ...BAD.map(([representation]) => representation), vacancy(2)];
+  const { data, errors } = await entities(full, '... on Vacancy { id }', all);
+  expect(data._entities).toEqual([{ id: 1 }, ...BAD.map(() => null), { id: 2 }]);
+  expect(errors).toEqual(
+    BAD.map(([, message], index) => ({
+      message: expect.stringMatching(message),
+      path: ['_entities', 1 + index],
+      extensions: { code: 'BAD_USER_INPUT' },
+    })),
+  );
+  expect(requests()).toHaveLength(1);
+  const { errors: ofNull } = await entities(full, '__typename', [null]);
+  expect(ofNull).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
+});
+
+test('more than 10,000 in one operation are refused in one error', async () => {
+  const { data, errors } = await full.ask(
+    `query ($all: [_Any!]!) {
+      a: _entities(representations: $all) { __typename }
+      b: _entities(representations: $all) { __typename }
+    }`,
+    { all: Array.from({ length: 5_001 }, () => candidate(1)) },
+  );
+  expect(data).toBeNull();
+  expect(errors).toMatchObject([{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }]);
+});
+
+const JOBS = `
+  scalar Code
+  type Job { id: Code! title: String! }
+  type Query { job(id: Code!): Job! }
+`;
+
+test('when one id fails the whole request, the other ids are requested singly and answered', async () => {
+  const schema = makeExecutableSchema(JOBS, {
+    Query: {
+      job: (_: unknown, { id }: { id: string }) => {
+        if (id === 'gone') throw new Error('There is no such job.');
+        return { id, title: `Job ${id}` };
+      },
+    },
+  });
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: JOBS });
+  const { received } = gateway.upstream;
+  const before = received.length;
+  const ids = ['a', 'gone', 'b'];
+  const { data, errors } = await entities(gateway, '... on Job { id title }', ids.map(job));
+  expect(data._entities).toEqual([{ id: 'a', title: 'Job a' }, null, { id: 'b', title: 'Job b' }]);
+  expect(errors).toMatchObject([{ message: 'There is no such job.', path: ['_entities', 1] }]);
+  // One request for all, and then one for each.
+  expect(received.length - before).toBe(4);
+});
+
+test('when a request is refused whatever its ids, they are not requested singly, and a null without its own error is reported as failed', async () => {
+  const snapshot = 'type Job { id: ID! } type Query { job(id: ID!): Job }';
+  await using gateway = await startGatewayOverFake({}, { snapshot });
+  const { received } = gateway.upstream;
+  const before = received.length;
+  gateway.upstream.answer(json({ errors: [{ message: 'There is no field job.' }] }));
+  const ids = Array.from({ length: 100 }, (_, at) => String(at));
+  const refused = await entities(gateway, '... on Job { id }', ids.map(job));
+  expect(refused.errors).toHaveLength(100);
+  expect(refused.errors![99]).toMatchObject({
+    message: 'There is no field job.',
+    path: ['_entities', 99],
+  });
+  // For each 50: one request for all, and two single ones.
+  expect(received.length - before).toBe(6);
+
+  const data = { _rsRecord0: null, _rsRecord1: { id: 'b' }, _rsRecord2: null };
+  gateway.upstream.answer(json({ data, errors: [{ message: 'The database is down.' }] }));
+  const half = await entities(gateway, '... on Job { id }', ['a', 'b', 'c'].map(job));
+  expect(half.data._entities).toEqual([null, { id: 'b' }, null]);
+  expect(half.errors?.map(({ path }) => path)).toEqual([
+    ['_entities', 0],
+    ['_entities', 2],
+  ]);
+});
+
+/** Records that can only be found in a list. Where they may be null, one is null and one comes twice. */
+async function startListed(fails: (id: number) => boolean, items = '[Job]!') {
+  const snapshot = `
+    scalar Code
+    type Job { id: Code! rank: Int! }
+    type JobPage { items: ${items} pageInfo: PageInfo! }
+    type PageInfo { hasNextPage: Boolean! endCursor: String }
+    type Query { jobs(first: Int, after: String): JobPage! }`;
+  const jobs: ({ id: number } | null)[] = Array.from({ length: 120 }, (_, id) => ({ id }));
+  if (items === '[Job]!') jobs.splice(60, 2, null, { id: 59 });
+  const schema = makeExecutableSchema(snapshot, {
+    Query: { jobs: (_: unknown, args: PageArgs) => pageOf(jobs, args) },
+    Job: {
+      rank: ({ id }: { id: number }) => {
+        if (fails(id)) throw new Error(`No rank for ${id}.`);
+        return id;
+      },
+    },
+  });
+  return await startGatewayOverFake({ schema }, { snapshot });
+}
+
+test('a record of a list that is null because a field in it failed is reported as failed', async () => {
+  await using gateway = await startListed((id) => id === 3 || id === 70);
+  for (let round = 0; round < 2; round += 1) {
+    const { data, errors } = await entities(
+      gateway,
+      '... on Job { id rank }',
+      [2, 3, 70, 71].map(job),
+    );
+    expect(data._entities).toEqual([{ id: 2, rank: 2 }, null, null, { id: 71, rank: 71 }]);
+    expect(errors).toMatchObject([{ path: ['_entities', 1] }, { path: ['_entities', 2] }]);
+  }
+});
+
+test('when a field fails for all records of a list, each has the error, and each page is requested once', async () => {
+  await using gateway = await startListed(() => true, '[Job!]!');
+  await gateway.ask('{ allJobs { id } }');
+  const { received } = gateway.upstream;
+  const before = received.length;
+  const ids = Array.from({ length: 50 }, (_, at) => at * 2);
+  const { data, errors = [] } = await entities(gateway, '... on Job { id rank }', ids.map(job));
+  expect(data._entities).toEqual(ids.map(() => null));
+  const messages = errors.map(({ message }) => message);
+  expect(messages.toSorted()).toEqual(ids.map((id) => `No rank for ${id}.`).toSorted());
+  expect(received.length - before).toBe(2);
+});
+
+test('a null in a list and an id that comes twice do not prevent other records from being found, as number or string', async () => {
+  await using gateway = await startListed(() => false);
+  expect((await gateway.ask('{ job(id: "unknown") { id } }')).data).toEqual({ job: null });
+  const { received } = gateway.upstream;
+  const before = received.length;
+  const found = { id: 90 };
+  const query = '{ a: job(id: 90) { id } other: job(id: "other") { id } }';
+  expect((await gateway.ask(query)).data).toEqual({ a: found, other: null });
+  expect(received.length - before).toBe(1);
+  const { data } = await entities(gateway, '... on Job { id }', [90, '90'].map(job));
+  expect(data._entities).toEqual([found, found]);
+  expect((await gateway.ask('{ job(id: "90") { id } }')).data).toEqual({ job: found });
+});

@@ -1,0 +1,319 @@
+/** Lists that are odd, below records, or without ids: what no model of paging has. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import {
+  fullSdl,
+  fullService,
+  makeExecutableSchema,
+  pageOf,
+  type PageArgs,
+} from '../support/imitations/honest.ts';
+import { after, honest } from '../support/imitations/scripted.ts';
+import { startTeams } from '../support/gateway/teams.ts';
+import { all, putTogether } from '../support/clients/multipart.ts';
+
+type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
+type Resolvers = Parameters<typeof makeExecutableSchema>[1];
+
+let full: World;
+beforeAll(async () => {
+  full = await startFull({});
+});
+afterAll(() => full[Symbol.asyncDispose]());
+
+async function startFull(config: { drainMaxItems?: number }): Promise<World> {
+  const { schema } = fullService();
+  const gateway = await startGatewayOverSandbox({ schema }, { snapshot: fullSdl, config });
+  await gateway.ask('{ viewer { __typename } }');
+  return gateway;
+}
+
+const PAGE_INFO = 'type PageInfo { hasNextPage: Boolean! endCursor: String }';
+
+function over(sdl: string, resolvers: Resolvers, overrides?: object): Promise<World> {
+  const snapshot = `${sdl} ${PAGE_INFO}`;
+  const schema = makeExecutableSchema(snapshot, resolvers);
+  return startGatewayOverSandbox({ schema }, { snapshot, overrides });
+}
+
+test('a first and an after that must not be null are sent, whatever their defaults are', async () => {
+  const rows = Array.from({ length: 120 }, (_, id) => ({ id }));
+  await using gateway = await over(
+    `type Query { rows(first: Int! = 20, after: String! = "", kind: String! = "x"): RowPage! }
+     type Row { id: ID! } type RowPage { items: [Row!]! pageInfo: PageInfo! }`,
+    { Query: { rows: (_: unknown, args: PageArgs) => pageOf(rows, args) } },
+  );
+  const { data, errors } = await gateway.ask(
+    '{ allRows { id } rowsConnection { nodes { id } } three: rowsConnection(first: 3) { nodes { id } } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toMatchObject({
+    allRows: { length: 120 },
+    rowsConnection: { nodes: { length: 50 } },
+    three: { nodes: { length: 3 } },
+  });
+});
+
+const emptyFirst = (_: unknown, args: PageArgs) =>
+  args.after
+    ? { items: [{ id: 1 }], pageInfo: { hasNextPage: false, endCursor: 'b' } }
+    : { items: [], pageInfo: { hasNextPage: true, endCursor: 'a' } };
+const rowsField = (name: string) => `${name}(first: Int, after: String): RowPage`;
+
+test('a list that is null gives null, one without items no records, and an empty first page is skipped', async () => {
+  await using gateway = await over(
+    `type Query { ${rowsField('gone')} ${rowsField('empty')} ${rowsField('late')} }
+     type Row { id: ID! } type RowPage { items: [Row!] pageInfo: PageInfo! }`,
+    {
+      Query: {
+        gone: () => null,
+        empty: () => ({ items: null, pageInfo: { hasNextPage: false } }),
+        late: emptyFirst,
+      },
+    },
+  );
+  const fields = ['Gone', 'Empty', 'Late'].map(
+    (name) => `all${name} { id } ${name.toLowerCase()}Connection { nodes { id } }`,
+  );
+  expect(await gateway.ask(`{ ${fields.join(' ')} }`)).toEqual({
+    data: {
+      allGone: null,
+      goneConnection: null,
+      allEmpty: [],
+      emptyConnection: { nodes: [] },
+      allLate: [{ id: '1' }],
+      lateConnection: { nodes: [{ id: '1' }] },
+    },
+  });
+});
+
+test.each([
+  '{ allCandidates { _rsId: name } }',
+  '{ allCandidates { __typename: name } }',
+  'query ($_rs_first: Int) { candidatesConnection(first: $_rs_first) { nodes { id } } }',
+])('names that the gateway uses itself are refused: %s', async (query) => {
+  const before = full.sandbox.stats.requests.graphql;
+  expect((await full.ask(query)).errors).toMatchObject([
+    { message: expect.stringContaining('is reserved'), extensions: { code: 'BAD_USER_INPUT' } },
+  ]);
+  expect(full.sandbox.stats.requests.graphql).toBe(before);
+});
+
+test('names that routers use are accepted', async () => {
+  const query =
+    'query ($__limit: Int) { __all: allActiveCandidates(limit: $__limit) { __id: id __type: __typename } }';
+  expect(await full.ask(query, { __limit: 1 })).toEqual({
+    data: { __all: [{ __id: 1, __type: 'Candidate' }] },
+  });
+});
+
+/** A call that gives a cursor, one that uses it, and whether it is accepted. */
+test.each([
+  ['activeCandidatesConnection', 'activeCandidatesConnection(after: $after)', true],
+  ['activeCandidatesConnection', 'allActiveCandidates(after: $after, limit: 1)', true],
+  ['activeCandidatesConnection', 'namedConnection(after: $after)', false],
+  ['activeCandidatesConnection', 'allNamed(after: $after)', false],
+  ['openingsConnection(open: true)', 'openingsConnection(after: $after, open: true)', true],
+  ['openingsConnection(open: true)', 'openingsConnection(after: $after, open: false)', false],
+  ['openingsConnection(open: true)', 'openingsConnection(after: $after)', false],
+  [
+    'candidatesConnection(filter: { stage: [OFFER], minScore: 1 })',
+    'candidatesConnection(after: $after, filter: { minScore: 1, stage: [OFFER] })',
+    true,
+  ],
+  [
+    'candidatesConnection(filter: { stage: [OFFER], minScore: 1 })',
+    'candidatesConnection(after: $after, filter: { minScore: 1, stage: [NEW] })',
+    false,
+  ],
+])(
+  'a cursor belongs to one list with its filters: of %s, in %s',
+  async (from, call, isAccepted) => {
+    const { data } = await full.ask<{ c: { edges: { cursor: string }[] } }>(
+      `{ c: ${from} { edges { cursor } } }`,
+    );
+    const { cursor } = data.c.edges[0]!;
+    const query = `query ($after: String) { c: ${call} { __typename } }`;
+    const { errors } = await full.ask(query, { after: cursor });
+    expect(errors?.map(({ extensions }) => extensions?.['code'])).toEqual(
+      isAccepted ? undefined : ['CURSOR_INVALID'],
+    );
+    const plain = 'query ($after: String) { activeCandidates(after: $after) { items { id } } }';
+    const explained = (await full.ask(plain, { after: cursor })).errors![0]!.message;
+    expect(explained).toMatch(/this `after` is a cursor of a connection/);
+  },
+);
+
+test('pages of a nested list are requested through the parent, one request for each', async () => {
+  for (const [query, records, requests] of [
+    // Three of its 32 records are null.
+    ['{ vacancy(id: 7) { allCandidates { id } } }', 29, 1 + 11],
+    ['{ viewer { settings { allEvents { text } } } }', 7, 1 + 4],
+  ] as const) {
+    const before = full.sandbox.stats.requests.graphql;
+    const { data, errors } = await full.ask(query);
+    expect(errors).toBeUndefined();
+    expect(JSON.stringify(data).match(/"(id|text)":/g)).toHaveLength(records);
+    expect(full.sandbox.stats.requests.graphql - before).toBe(requests);
+  }
+});
+
+test('a cursor of a nested list is valid only for the list of its parent, however the parent is found', async () => {
+  const { data } = await full.ask<{ vacancy: { list: { edges: { cursor: string }[] } } }>(
+    '{ vacancy(id: 7) { list: candidatesConnection(first: 2) { edges { cursor } } } }',
+  );
+  const { data: here, errors } = await full.ask(
+    `query ($after: String) {
+      theVacancy(id: 7) { candidatesConnection(first: 2, after: $after) { nodes { id } pageInfo { hasPreviousPage } } }
+      vacancies(after: "5") { items { id allCandidates(after: $after, limit: 1) { id } } }
+    }`,
+    { after: data.vacancy.list.edges[0]!.cursor },
+  );
+  expect(here).toEqual({
+    theVacancy: {
+      candidatesConnection: {
+        nodes: [{ id: 2 }, { id: 3 }],
+        pageInfo: { hasPreviousPage: true },
+      },
+    },
+    vacancies: {
+      items: [6, 7, 8].map((id) => ({ id, allCandidates: id === 7 ? [{ id: 2 }] : null })),
+    },
+  });
+  expect(errors!.map(({ extensions }) => extensions?.['code'])).toEqual([
+    'CURSOR_INVALID',
+    'CURSOR_INVALID',
+  ]);
+});
+
+test('DRAIN_MAX_ITEMS counts all drains of an operation, nested ones too', async () => {
+  await using small = await startFull({ drainMaxItems: 20 });
+  const { errors } = await small.ask('{ allVacancies { allCandidates { id } } }');
+  expect(errors?.[0]).toMatchObject({
+    path: ['allVacancies', expect.any(Number), 'allCandidates'],
+    extensions: { code: 'DRAIN_LIMIT_EXCEEDED', max: 20 },
+  });
+  const enough = await small.ask('{ allVacancies { allCandidates(limit: 1) { id } } }');
+  expect(enough.errors).toBeUndefined();
+});
+
+test('a parent that no longer exists when its list is requested is reported', async () => {
+  await using gateway = await over(
+    `type Query { persons(first: Int, after: String): PersonPage! person(id: ID!): Person }
+     type Person { id: ID! notes(first: Int, after: String): NotePage! }
+     type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+     type Note { text: String } type NotePage { items: [Note!]! pageInfo: PageInfo! }`,
+    {
+      Query: {
+        persons: () => ({ items: [{ id: 'p' }], pageInfo: { hasNextPage: false } }),
+        person: () => null,
+      },
+      Person: {
+        notes: () => ({ items: [{ text: 'n' }], pageInfo: { hasNextPage: true, endCursor: 'x' } }),
+      },
+    },
+  );
+  const { data, errors } = await gateway.ask('{ allPersons { id allNotes { text } } }');
+  expect(data).toEqual({ allPersons: [{ id: 'p', allNotes: null }] });
+  expect(errors).toMatchObject([
+    {
+      message: expect.stringContaining('no longer has this Person'),
+      path: ['allPersons', 0, 'allNotes'],
+      extensions: { code: 'UPSTREAM_BAD_RESPONSE' },
+    },
+  ]);
+});
+
+test.each(['allMembers(limit: 20) { id }', 'membersConnection(first: 20) { nodes { id } }'])(
+  'further pages of %s below many parents leave capacity for other callers',
+  async (list) => {
+    await using gateway = await startTeams({ teams: 40, members: 8 });
+    const { upstream } = gateway;
+    const gate = Promise.withResolvers<void>();
+    // The parents, and the first pages of all their lists.
+    upstream.answer(honest, honest, after(gate.promise, honest));
+    const whole = gateway.ask<{ teams: { items: object[] } }>(`{ teams { items { ${list} } } }`);
+    await upstream.arrived(2 + 8);
+    const other = gateway.ask('{ team(id: "1") { number } }');
+    await upstream.arrived(2 + 8 + 1);
+    expect(upstream.received[10]!.body).toContain('number');
+    gate.resolve();
+    expect((await other).data).toEqual({ team: { number: 1 } });
+    expect((await whole).data.teams.items).toHaveLength(40);
+  },
+);
+
+const CODES = ['a', 'A', '', 'a,', 'é"\\', '1', '01', null, null] as const;
+
+test.each(['rows', 'odd'])(
+  'records of %s whose identities differ are never treated as one, and a record without one keeps its position',
+  async (field) => {
+    const rows = Array.from({ length: 130 }, (_, index) => ({
+      __typename: field === 'odd' && index % 2 === 1 ? 'Other' : 'Row',
+      code: index in CODES ? CODES[index] : `c${index}`,
+      text: `t${index}`,
+    }));
+    const page = (_: unknown, args: PageArgs) => pageOf(rows, args);
+    await using world = await over(
+      `type Query { rows(first: Int, after: String): RowPage! odd(first: Int, after: String): OddPage! }
+       interface Odd { code: String text: String }
+       type Row implements Odd { code: String text: String }
+       type Other implements Odd { code: String text: String }
+       type RowPage { items: [Row!]! pageInfo: PageInfo! }
+       type OddPage { items: [Odd]! pageInfo: PageInfo! }`,
+      { Query: { rows: page, odd: page } },
+      { fields: { 'Query.rows': { identity: 'code' }, 'Query.odd': { identity: 'code' } } },
+    );
+    const drain = field === 'rows' ? 'allRows' : 'allOdd';
+    for (let walk = 0; walk < 2; walk += 1) {
+      expect((await world.ask(`{ list: ${drain} { text } }`)).data).toEqual({
+        list: rows.map(({ text }) => ({ text })),
+      });
+    }
+    const { data } = await world.ask<{ list: { edges: { cursor: string }[] } }>(
+      `{ list: ${field}Connection(first: 130) { edges { cursor } } }`,
+    );
+    const cursors = data.list.edges.map(({ cursor }) => cursor);
+    expect(new Set(cursors).size).toBe(130);
+    for (const at of [0, 3, 5, 7, 8, 128]) {
+      const query = `query ($after: String) { list: ${field}Connection(first: 1, after: $after) { nodes { text } } }`;
+      expect((await world.ask(query, { after: cursors[at] })).data).toEqual({
+        list: { nodes: [{ text: rows[at + 1]!.text }] },
+      });
+    }
+  },
+);
+
+// A page of the service has 30 records.
+test.each([5, 6, 7, 50])(
+  'a streamed list that begins with %i records has each error beside its record, at the path of its null',
+  async (count) => {
+    const query = `{ all: allCandidates @stream(initialCount: ${count}) { id s: score } }`;
+    const parts = await all(full, query);
+    const [first, ...later] = parts;
+    const entries = later.flatMap(({ incremental = [] }) => incremental);
+    const pieces = [
+      { from: 0, count, errors: first!.errors ?? [] },
+      ...entries.map(({ items, path, errors = [] }) => ({
+        from: Number(path.at(-1)),
+        count: items!.length,
+        errors,
+      })),
+    ];
+    for (const piece of pieces) {
+      for (const { path } of piece.errors) {
+        expect(Number(path![1])).toBeGreaterThanOrEqual(piece.from);
+        expect(Number(path![1])).toBeLessThan(piece.from + piece.count);
+      }
+    }
+    const { all: records } = putTogether(parts) as { all: ({ id: number; s: unknown } | null)[] };
+    const nulls = records.flatMap((record, index) =>
+      record?.s === null
+        ? [{ message: `No score for ${record.id}.`, path: ['all', index, 's'] }]
+        : [],
+    );
+    expect(nulls.length).toBeGreaterThan(4);
+    const errors = pieces.flatMap((piece) => piece.errors);
+    expect(errors.map(({ message, path }) => ({ message, path }))).toEqual(nulls);
+  },
+);

@@ -1,0 +1,281 @@
+import { readFileSync } from 'node:fs';
+import {
+  buildASTSchema,
+  buildClientSchema,
+  buildSchema,
+  findBreakingChanges,
+  findDangerousChanges,
+  getIntrospectionQuery,
+  isSpecifiedScalarType,
+  lexicographicSortSchema,
+  parse,
+  printSchema,
+  visit,
+  type GraphQLSchema,
+  type IntrospectionQuery,
+} from 'graphql';
+import { describe, expect, test } from 'vitest';
+import { documentedSdl } from '../support/documented-sdl.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { servedOffline } from '../support/gateway/served-offline.ts';
+import { fullSdl, fullService, makeExecutableSchema } from '../support/imitations/honest.ts';
+
+/** What callers see, by introspection, and the SDL that routers get. */
+async function serve(sdl: string, schema?: GraphQLSchema) {
+  await using gateway = await startGatewayOverSandbox(schema && { schema }, { snapshot: sdl });
+  const query = getIntrospectionQuery({
+    inputValueDeprecation: true,
+    oneOf: true,
+    schemaDescription: true,
+    specifiedByUrl: true,
+  });
+  const { data } = await gateway.ask<IntrospectionQuery>(query);
+  const federation = await gateway.ask<{ _service: { sdl: string } }>('{ _service { sdl } }');
+  return {
+    schema: buildClientSchema(data),
+    subgraph: federation.data._service.sdl,
+    logged: [...gateway.logged],
+  };
+}
+
+test('callers get exactly schema/served.graphql, and routers schema/subgraph.graphql', async () => {
+  const { schema, subgraph } = await serve(documentedSdl);
+  const golden = buildSchema(readFileSync('schema/served.graphql', 'utf8'));
+  expect(printSchema(lexicographicSortSchema(schema))).toBe(
+    printSchema(lexicographicSortSchema(golden)),
+  );
+  expect(subgraph).toBe(readFileSync('schema/subgraph.graphql', 'utf8'));
+});
+
+test('a schema with every feature keeps its types, except for the name of PageInfo, and routers get all that callers see', async () => {
+  const { schema, subgraph } = await serve(fullSdl, fullService().schema);
+  const upstream = buildSchema(fullSdl.replaceAll(/\bPageInfo\b/g, 'UpstreamPageInfo'));
+  expect(changes(upstream, schema)).toEqual([expect.stringContaining('Subscription')]);
+
+  const routed = buildSchema(subgraph + FEDERATION);
+  expect(changes(withoutFederation(schema), routed)).toEqual([]);
+  const onlyHere = findBreakingChanges(routed, withoutFederation(schema));
+  expect(onlyHere.map(({ description }) => description)).toEqual(
+    ['link', 'key', 'shareable'].map((name) =>
+      expect.stringMatching(`^(Directive @)?${name} was removed.$`),
+    ),
+  );
+  for (const line of [
+    'scalar DateTime @specifiedBy(url: "https://scalars.graphql.org/andimarek/date-time")',
+    'directive @oneOf on INPUT_OBJECT',
+    'input VacancyBy @oneOf {',
+    'TRIAL @deprecated(reason: "Folded into INTERVIEW.")',
+    'type Candidate implements Named @key(fields: "id")',
+    'type PageInfo @shareable {',
+  ]) {
+    expect(subgraph).toContain(line);
+  }
+});
+
+const FEDERATION = `
+  directive @link(url: String!, import: [String]) repeatable on SCHEMA
+  directive @key(fields: String!, resolvable: Boolean = true) repeatable on OBJECT | INTERFACE
+  directive @shareable on OBJECT | FIELD_DEFINITION
+`;
+
+function changes(before: GraphQLSchema, after: GraphQLSchema): string[] {
+  const found = [...findBreakingChanges(before, after), ...findDangerousChanges(before, after)];
+  return found.map(({ description }) => description);
+}
+
+const drop = ({ name }: { name: { value: string } }) =>
+  OF_FEDERATION.test(name.value) ? null : undefined;
+
+function withoutFederation(schema: GraphQLSchema): GraphQLSchema {
+  const document = visit(parse(printSchema(schema)), {
+    DirectiveDefinition: () => null,
+    ScalarTypeDefinition: drop,
+    UnionTypeDefinition: drop,
+    ObjectTypeDefinition: drop,
+    FieldDefinition: drop,
+  });
+  return buildASTSchema(document);
+}
+
+const OF_FEDERATION = /^_(Any|Entity|Service|entities|service)$/;
+
+test('a derived field whose name the upstream uses is omitted, with a warning at the start', async () => {
+  const sdl = documentedSdl
+    .replace('type Query {', 'type Query {\n  allPersons: Int\n')
+    .concat('\ntype UpstreamPageInfo { mine: Boolean }\n');
+  const { schema, logged } = await serve(sdl, buildSchema(sdl));
+  expect(String(schema.getQueryType()!.getFields()['allPersons']!.type)).toBe('Int');
+  expect(schema.getType('UpstreamPageInfo_')).toBeDefined();
+  const warnings = logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
+  expect(warnings).toEqual([
+    'Query.allPersons is not derived: a field of that name already exists.',
+  ]);
+});
+
+test('a snapshot without paged fields is served unchanged, with its description, even for a supergraph', async () => {
+  const sdl = `"""All about people."""
+    schema { query: Query }
+    type Query { hello: String info: PageInfo } type PageInfo { hasNextPage: Boolean }`;
+  const { schema } = await serve(sdl, buildSchema(sdl));
+  expect(schema.description).toBe('All about people.');
+  expect(Object.keys(schema.getQueryType()!.getFields())).toEqual(['hello', 'info', '_service']);
+  const types = Object.keys(schema.getTypeMap()).filter((name) => !name.startsWith('__'));
+  expect(types.toSorted()).toEqual(['Boolean', 'PageInfo', 'Query', 'String', '_Service']);
+});
+
+test('what is derived from a deprecated list is deprecated for the same reason', () => {
+  const deprecated = '): PersonPage! @deprecated(reason: "Use \\"people\\".")';
+  const { schema } = servedOffline(documentedSdl.replace(/\): PersonPage!/, deprecated));
+  const fields = schema.getQueryType()!.getFields();
+  for (const name of ['persons', 'allPersons', 'personsConnection']) {
+    expect([name, fields[name]!.deprecationReason]).toEqual([name, 'Use "people".']);
+  }
+});
+
+describe('SCHEMA_PREFIX', () => {
+  test('is before every type that is not built in, and every root field, including Relay’s and the derived ones', () => {
+    const { schema } = servedOffline(fullSdl, { prefix: 'Recruiting' });
+    const roots: unknown[] = [schema.getQueryType(), schema.getMutationType()];
+    const types = Object.values(schema.getTypeMap()).filter(
+      (type) =>
+        !roots.includes(type) &&
+        !isSpecifiedScalarType(type) &&
+        !type.name.startsWith('__') &&
+        !OF_FEDERATION.test(type.name),
+    );
+    expect(types.filter(({ name }) => !name.startsWith('Recruiting'))).toEqual([]);
+    expect(types.map(({ name }) => name.slice('Recruiting'.length))).toEqual(
+      expect.arrayContaining(
+        'PageInfo UpstreamPageInfo CandidateConnection DateTime VacancyBy Stage'.split(' '),
+      ),
+    );
+    const fields = Object.keys(schema.getQueryType()!.getFields()).filter(
+      (name) => !OF_FEDERATION.test(name),
+    );
+    expect(fields.filter((name) => !/^recruiting[A-Z]/.test(name))).toEqual([]);
+    expect(fields).toEqual(
+      expect.arrayContaining([
+        'recruitingCandidates',
+        'recruitingAllCandidates',
+        'recruitingCandidatesConnection',
+        'recruitingRobot',
+      ]),
+    );
+  });
+
+  test.each([
+    ['HR', 'HRPerson', 'hrAllPersons'],
+    ['HRTool', 'HRToolPerson', 'hrToolAllPersons'],
+    ['rec_', 'rec_Person', 'rec_AllPersons'],
+    ['Ats2', 'Ats2Person', 'ats2AllPersons'],
+  ])('%s gives the type %s and the field %s', (prefix, type, field) => {
+    const { schema } = servedOffline(documentedSdl, { prefix });
+    expect(schema.getType(type)).toBeDefined();
+    expect(schema.getQueryType()!.getFields()).toHaveProperty(field);
+  });
+
+  test.each([
+    'type Query { Persons: Int persons: Int }',
+    'type Query { a: Person b: RecruitingPerson } type Person { a: Int } type RecruitingPerson { b: Int }',
+  ])('that gives two things one name is refused: %s', (sdl) => {
+    expect(() => servedOffline(sdl, { prefix: 'Recruiting' })).toThrow(
+      /gives [Pp]ersons? a name that the service already has\. Choose another prefix/,
+    );
+  });
+
+  test.each(['_service: String', '_entities(of: ID): [Person]'])(
+    'serves a root field with the name of a router field, which is refused without it: %s',
+    async (field) => {
+      const sdl = `type Query { ${field} } type Person { id: ID! }`;
+      expect(() => servedOffline(sdl)).toThrow(
+        /Query\._(service|entities) of its own.* Set SCHEMA_PREFIX/,
+      );
+      await using world = await startGatewayOverSandbox(
+        { schema: buildSchema(sdl) },
+        { snapshot: sdl, config: { schemaPrefix: 'Ats' } },
+      );
+      const own = `ats${/^\w+/.exec(field)![0]}`;
+      const selection = field.includes('Person') ? ' { id }' : '';
+      const { data, errors } = await world.ask(`{ own: ${own}${selection} _service { sdl } }`);
+      expect(errors).toBeUndefined();
+      expect(data).toMatchObject({ own: null, _service: { sdl: expect.stringContaining(own) } });
+    },
+  );
+
+  test('MUTATIONS uses the service’s names of mutations', async () => {
+    await using world = await startGatewayOverSandbox(
+      { schema: fullService().schema },
+      { snapshot: fullSdl, config: { schemaPrefix: 'Recruiting', mutations: ['rename'] } },
+    );
+    const rename = 'recruitingRename(id: 3, name: "New") { __typename name }';
+    const { data } = await world.ask(`mutation { ${rename} }`);
+    expect(data).toEqual({ recruitingRename: { __typename: 'RecruitingCandidate', name: 'New' } });
+    const before = world.sandbox.stats.requests.graphql;
+    const hire = 'recruitingHire(candidate: 1, vacancy: 1) { __typename }';
+    const refused = await world.ask(`mutation { ${rename} ${hire} }`);
+    expect(refused).toEqual({
+      errors: [
+        expect.objectContaining({
+          message: expect.stringContaining('recruitingHire'),
+          extensions: { code: 'FORBIDDEN' },
+        }),
+      ],
+    });
+    expect(world.sandbox.stats.requests.graphql).toBe(before);
+  });
+});
+
+test.each([undefined, 'Recruiting'])(
+  'root types of other names keep them, also with SCHEMA_PREFIX=%s, and types with the names of root types are renamed',
+  async (prefix) => {
+    const sdl = `
+      schema { query: QueryRoot mutation: MutationRoot }
+      type QueryRoot { persons(first: Int, after: String): PersonPage! events: [Subscription!]! }
+      type MutationRoot { rename(name: String!): Mutation! }
+      type Mutation { query: QueryRoot! name: String! }
+      type Subscription { name: String! }
+      type Person { id: ID! }
+      type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+      type PageInfo { hasNextPage: Boolean! endCursor: String }`;
+    const people = { items: [{ id: '0' }, { id: '1' }], pageInfo: { hasNextPage: false } };
+    const schema = makeExecutableSchema(sdl, {
+      QueryRoot: { persons: () => people, events: () => [{ name: 'hired' }] },
+      MutationRoot: { rename: (_: unknown, { name }: { name: string }) => ({ name, query: {} }) },
+    });
+    const config = { schemaPrefix: prefix, mutations: 'all' } as const;
+    await using gateway = await startGatewayOverSandbox({ schema }, { snapshot: sdl, config });
+    const served = (name: string) =>
+      prefix ? `recruiting${name.charAt(0).toUpperCase()}${name.slice(1)}` : name;
+    const typeName = (name: string) => (prefix ? `Recruiting${name}` : `Upstream${name}`);
+    const { data, errors } = await gateway.ask(`
+      query { __typename ...Root ... on QueryRoot { page: ${served('persons')} { items { id } } } }
+      fragment Root on QueryRoot {
+        all: ${served('allPersons')}(limit: 1) { id }
+        connection: ${served('personsConnection')}(first: 1) { nodes { id } }
+        one: ${served('person')}(id: "0") { id }
+        events: ${served('events')} { __typename name }
+      }`);
+    expect(errors).toBeUndefined();
+    expect(data).toEqual({
+      __typename: 'QueryRoot',
+      page: { items: people.items },
+      all: [{ id: '0' }],
+      connection: { nodes: [{ id: '0' }] },
+      one: { id: '0' },
+      events: [{ __typename: typeName('Subscription'), name: 'hired' }],
+    });
+    const rename = `${served('rename')}(name: "x") { __typename name query { __typename } }`;
+    expect(await gateway.ask(`mutation { ... on MutationRoot { done: ${rename} } }`)).toEqual({
+      data: {
+        done: {
+          __typename: typeName('Mutation'),
+          name: 'x',
+          query: { __typename: 'QueryRoot' },
+        },
+      },
+    });
+    expect(() => servedOffline(sdl, { overrides: { fields: { 'Query.persons': {} } } })).toThrow(
+      'The paged lists are: QueryRoot.persons',
+    );
+  },
+);
