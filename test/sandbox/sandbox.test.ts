@@ -112,7 +112,7 @@ test.each(BEHAVIOURS.flatMap((cursors) => [7, 50].map((first) => ({ cursors, fir
     const read: unknown[] = [];
     let after: string | null = null;
     do {
-      const { items, pageInfo } = (await page({ first, after })).data!.persons;
+      const { items, pageInfo }: Page = (await page({ first, after })).data!.persons;
       read.push(...items);
       after = pageInfo.hasNextPage ? pageInfo.endCursor : null;
     } while (after !== null);

@@ -8,7 +8,6 @@ export interface Payload {
   errors?: ReceivedError[];
   incremental?: {
     items?: unknown[] | null;
-    data?: unknown;
     path: (string | number)[];
     label?: string;
     errors?: ReceivedError[];
@@ -19,10 +18,7 @@ export interface Payload {
 
 export type ReceivedError = GraphQLFormattedError & { extensions: Record<string, unknown> };
 
-/**
- * The parts as they arrive, read strictly as multipart/mixed: malformed parts throw. A whole answer is one. A caller
- * that stops reading leaves.
- */
+/** The parts as they arrive. A whole answer is one. A caller that stops reading leaves. */
 export async function* partsOf(response: Response): AsyncGenerator<Payload, void, undefined> {
   const type = response.headers.get('content-type') ?? '';
   if (type.startsWith('application/json')) {
@@ -30,42 +26,19 @@ export async function* partsOf(response: Response): AsyncGenerator<Payload, void
     return;
   }
   if (!type.startsWith('multipart/mixed; boundary="-"')) throw new Error(`Not in parts: ${type}`);
-  const body = response.body![Symbol.asyncIterator]();
-  let text = Buffer.alloc(0);
-  const take = async (until: string | number): Promise<string> => {
-    for (;;) {
-      const end = typeof until === 'number' ? until : text.indexOf(until) + until.length;
-      const isThere = typeof until === 'number' ? text.length >= until : text.includes(until);
-      if (isThere) {
-        const taken = text.subarray(0, end).toString('utf8');
-        text = text.subarray(end);
-        return taken;
-      }
-      const { done, value } = await body.next();
-      if (done) throw new Error(`The answer ended in the middle: ${text.toString('utf8')}`);
-      text = Buffer.concat([text, value]);
+  let text = '';
+  for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+    const parts = `${text}${chunk}`.split(BOUNDARY);
+    text = parts.pop()!;
+    for (const part of parts.filter((each) => each !== '')) {
+      const [, json = ''] = part.split('\r\n\r\n');
+      yield JSON.parse(wrote(json)) as Payload;
     }
-  };
-  const expect = async (expected: string) => {
-    const got = await take(expected.length);
-    if (got !== expected)
-      throw new Error(`${JSON.stringify(got)}, not ${JSON.stringify(expected)}`);
-  };
-  try {
-    await expect('\r\n---');
-    for (;;) {
-      if ((await take(2)) === '--') break;
-      const headers = await take('\r\n\r\n');
-      const length = /^content-length: (\d+)\r$/im.exec(headers)?.[1];
-      yield JSON.parse(wrote(await take(Number(length)))) as Payload;
-      await expect('\r\n---');
-    }
-    await expect('\r\n');
-    if (!(await body.next()).done || text.length > 0) throw new Error('Something follows the end.');
-  } finally {
-    await body.return?.();
   }
+  if (text !== '--\r\n') throw new Error(`This is no end of an answer in parts: ${text}`);
 }
+
+const BOUNDARY = '\r\n---';
 
 /** Posts an operation; without an `accept` header if that is null. */
 export function ask(
@@ -113,7 +86,7 @@ export async function joinedAnswer(
   const response = await ask(gateway, query, variables, `${accept}, application/json;q=0.9`);
   const payloads = await gathered(partsOf(response));
   const increments = payloads.flatMap(({ incremental = [] }) => incremental);
-  const lacking = increments.filter(({ items, data }) => items === null || data === null);
+  const lacking = increments.filter(({ items }) => items === null);
   const joined = payloads.map((payload) => ({
     ...payload,
     incremental: payload.incremental?.filter((part) => !lacking.includes(part)) ?? [],
@@ -147,26 +120,12 @@ export function putTogether([first, ...later]: Payload[]): Payload['data'] {
   const data = structuredClone(first!.data);
   const held = (keys: (string | number)[]) =>
     keys.reduce<unknown>((value, key) => (value as Record<string | number, unknown>)[key], data);
-  for (const { path, ...part } of later.flatMap(({ incremental = [] }) => incremental)) {
-    if (part.items === undefined) {
-      merge(held(path) as object, part.data as object);
-      continue;
-    }
-    const items = held(path.slice(0, -1)) as unknown[];
-    if (items.length !== path.at(-1)) throw new Error(`${path.join('.')}, not ${items.length}`);
-    items.push(...(part.items ?? []));
+  for (const { path, items = [] } of later.flatMap(({ incremental = [] }) => incremental)) {
+    const before = held(path.slice(0, -1)) as unknown[];
+    if (before.length !== path.at(-1)) throw new Error(`${path.join('.')}, not ${before.length}`);
+    before.push(...(items ?? []));
   }
   return data;
-}
-
-/** Adds the fields of a part. Several parts may contain the same field, with the same objects and lists. */
-function merge(held: object, more: object): void {
-  for (const [key, value] of Object.entries(more) as [string, unknown][]) {
-    const previous = (held as Record<string, unknown>)[key];
-    const isBoth = [previous, value].every((side) => typeof side === 'object' && side !== null);
-    if (isBoth) merge(previous as object, value as object);
-    else (held as Record<string, unknown>)[key] = value;
-  }
 }
 
 export async function gathered(parts: AsyncIterable<Payload>): Promise<Payload[]> {

@@ -257,13 +257,6 @@ export const fullSdl = /* GraphQL */ `
   }
 `;
 
-/** A list before it is cut into pages. */
-interface WholeList {
-  readonly records: (parent: never, args: never) => readonly unknown[] | null;
-  /** The most records of a page. */
-  readonly limit: number;
-}
-
 interface FullRecord {
   readonly __typename: string;
   readonly id: number | string;
@@ -273,8 +266,11 @@ interface FullRecord {
 export function fullService() {
   const records = newRecords();
   const sent = { renames: 0 };
-  const fields = { ...fieldsOf(records), Mutation: mutationsOf(records, sent) };
-  const schema = makeExecutableSchema(fullSdl, resolversOf(listsOf(records), fields));
+  const [lists, fields] = [listsOf(records), fieldsOf(records)];
+  const resolvers: Resolvers = { ...lists, ...fields, Mutation: mutationsOf(records, sent) };
+  for (const [type, ofType] of Object.entries(lists))
+    resolvers[type] = { ...resolvers[type], ...ofType };
+  const schema = makeExecutableSchema(fullSdl, resolvers);
   return { schema, sent, records };
 }
 
@@ -282,7 +278,6 @@ const STAGES = ['NEW', 'INTERVIEW', 'OFFER', 'TRIAL'];
 
 type Records = ReturnType<typeof newRecords>;
 type Candidate = ReturnType<typeof newCandidate>;
-type Lists = Record<string, Record<string, WholeList>>;
 /** A vacancy may have the id of a candidate, as in a service that counts each kind of record by itself. */
 function newRecords() {
   return {
@@ -444,24 +439,15 @@ interface CandidateArgs {
   limit?: number | null;
 }
 
-function list(limit: number, records: WholeList['records']): WholeList {
-  return { records, limit };
-}
-
-/** Resolvers of these fields, and of the lists in pages, as the service returns them. */
-function resolversOf(lists: Lists, fields: Resolvers): Resolvers {
-  const resolvers: Resolvers = { ...fields };
-  for (const [type, ofType] of Object.entries(lists)) {
-    const paged = Object.entries(ofType).map(([name, { records, limit }]) => {
-      const page = (parent: never, args: never) => {
-        const all = records(parent, args);
-        return all && pageOf(all, args as PageArgs, limit);
-      };
-      return [name, page];
-    });
-    resolvers[type] = { ...fields[type], ...(Object.fromEntries(paged) as Resolvers[string]) };
-  }
-  return resolvers;
+/** Resolves a list with its pages. */
+function list<Parent, Args>(
+  limit: number,
+  recordsOf: (parent: Parent, args: Args) => readonly unknown[] | null,
+) {
+  return (parent: Parent, args: Args & PageArgs) => {
+    const all = recordsOf(parent, args);
+    return all && pageOf(all, args, limit);
+  };
 }
 
 function byId(records: readonly FullRecord[]) {
