@@ -1,4 +1,3 @@
-import { chmodSync } from 'node:fs';
 import { watch } from 'node:fs/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -7,7 +6,6 @@ import { createTokenKeeper } from '../../src/library/token-keeper.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import { openSqliteStore } from '../../src/tokens/sqlite.ts';
 import { bundled } from '../support/processes/bundled.ts';
-import { BOUND } from '../support/processes/bound-user.ts';
 import { startProcess } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { listenForTest } from '../support/test-server.ts';
@@ -56,17 +54,4 @@ test('examples/token-keeper: three processes that are killed share a token that 
   const store = openSqliteStore(path, createSealer([]));
   expect((await store.read()).state?.pair.refreshToken).toBe(service.newest);
   await store.close();
-});
-
-test('a store that the user of a process may not open ends its start with the step that helps', async () => {
-  using folder = temporaryFolder();
-  const env = {
-    TOKEN_ENDPOINT: 'https://example.com',
-    STORE: `sqlite:${folder.file('tokens.db')}`,
-  };
-  chmodSync(folder.path, 0o600);
-  await using worker = startProcess([program], { env, user: BOUND });
-  const { code, stderr } = await worker.ended;
-  expect(code).toBe(1);
-  expect(stderr).toMatch(/may not be accessed by this user\..*Check `store`/);
 });
