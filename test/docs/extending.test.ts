@@ -20,11 +20,6 @@ test('the field of the README greets every person', async () => {
   for (const { firstName, greeting } of records) expect(greeting).toBe(`Dear ${firstName}`);
 });
 
-test('the first block of docs/extending.md adds nothing', async () => {
-  const block = blockWith('docs/extending.md', 'plugins: [], //');
-  expect(await exported(block, 'id')).toHaveLength(137);
-});
-
 test('the plugins of docs/extending.md keep answers and measure', async () => {
   const log = vi.spyOn(console, 'log').mockReturnValue();
   await exported(blockWith('docs/extending.md', 'useResponseCache'), 'id');
