@@ -220,12 +220,12 @@ test('when a field fails for all records of a list, each has the error, and each
   await gateway.ask('{ allJobs { id } }');
   const { received } = gateway.upstream;
   const before = received.length;
-  const ids = Array.from({ length: 50 }, (_, at) => at * 2);
+  const ids = Array.from({ length: 120 }, (_, id) => id);
   const { data, errors = [] } = await entities(gateway, '... on Job { id rank }', ids.map(job));
   expect(data._entities).toEqual(ids.map(() => null));
   const messages = errors.map(({ message }) => message);
-  expect(messages.toSorted()).toEqual(ids.map((id) => `No rank for ${id}.`).toSorted());
-  expect(received.length - before).toBe(2);
+  expect(messages).toEqual(ids.map(() => expect.stringMatching(/^No rank for \d+\.$/)));
+  expect(received.length - before).toBe(3);
 });
 
 test('a null in a list and an id that comes twice do not prevent other records from being found, as number or string', async () => {

@@ -1,7 +1,5 @@
 import { entryFor } from '../gateway/api-key.ts';
 import type { PublishedSubgraph } from './composition.ts';
-import { documentedSdl } from '../documented-sdl.ts';
-import { makeExecutableSchema, personPages } from '../imitations/honest.ts';
 import { startGatewayOverSandbox } from '../gateway/gateway.ts';
 import { serveRecorded, type RecordedServer } from './recorded-server.ts';
 
@@ -16,36 +14,13 @@ export interface RecruitingSubgraph extends RecordedServer, PublishedSubgraph {
   ask: RecordedServer['ask'];
   /** All persons in its list. */
   readonly persons: readonly { readonly id: string; readonly firstName: string | null }[];
-  /** The requests that the service has received. */
-  readonly upstreamRequests: () => number;
 }
 
-export interface RecruitingOptions {
-  readonly persons?: number;
-  /** SCHEMA_PREFIX */
-  readonly prefix?: string;
-  /** The name of the service's query root. */
-  readonly root?: string;
-}
-
-export async function startRecruiting({
-  persons = 230,
-  prefix = '',
-  root = 'Query',
-}: RecruitingOptions = {}): Promise<RecruitingSubgraph> {
-  const snapshot = documentedSdl.replaceAll(/\bQuery\b/g, root);
-  const ids = Array.from({ length: persons }, (_, index) => `person-${index}`);
+/** @param prefix SCHEMA_PREFIX */
+export async function startRecruiting(prefix: string): Promise<RecruitingSubgraph> {
   const gateway = await startGatewayOverSandbox(
+    { persons: 230 },
     {
-      persons,
-      ...(root !== 'Query' && {
-        schema: makeExecutableSchema(snapshot, {
-          [root]: { persons: personPages(ids) },
-        }),
-      }),
-    },
-    {
-      snapshot,
       config: {
         schemaPrefix: prefix || undefined,
         auth: {
@@ -70,7 +45,6 @@ export async function startRecruiting({
     name: 'recruiting',
     sdl: (data!['_service'] as { sdl: string }).sdl,
     persons: data!['everybody'] as RecruitingSubgraph['persons'],
-    upstreamRequests: () => gateway.sandbox.stats.graphql,
     [Symbol.asyncDispose]: async () => {
       await server[Symbol.asyncDispose]();
       await gateway[Symbol.asyncDispose]();

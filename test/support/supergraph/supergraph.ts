@@ -18,8 +18,6 @@ export type Supergraph = Subgraphs & ExecutedSupergraph;
 export interface SupergraphOptions {
   /** SCHEMA_PREFIX */
   readonly prefix?: string;
-  /** The name of the service's query root. */
-  readonly root?: string;
   readonly pageInfo?: ReviewsOptions['pageInfo'];
 }
 
@@ -28,10 +26,9 @@ export const UNKNOWN_ID = 'nobody';
 
 export async function startSubgraphs({
   prefix = '',
-  root = 'Query',
   pageInfo = '',
 }: SupergraphOptions = {}): Promise<Subgraphs> {
-  const recruiting = await startRecruiting({ prefix, root });
+  const recruiting = await startRecruiting(prefix);
   const ids = recruiting.persons.map(({ id }) => id);
   const person = `${prefix}Person`;
   const payroll = await startPayroll(ids, person);
