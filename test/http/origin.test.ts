@@ -1,0 +1,245 @@
+import { request } from 'node:http';
+import { json } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { Config } from '../../src/config.ts';
+import { adminHosts } from '../../src/http/hosts.ts';
+import { entryFor } from '../support/gateway/api-key.ts';
+import { codesOf } from '../support/gateway/codes.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startSandboxInside } from '../support/gateway/sandbox-inside.ts';
+import { ManualClock, MINUTE } from '../support/random/manual-clock.ts';
+import { post, startFront, type Body, type Front } from './front.ts';
+
+const KEY = 'key-of-somebody';
+const AUTH = { apiKeys: [entryFor(KEY, 'a', 'read')], jwt: undefined };
+const ASK = post({ query: '{ __typename }' });
+
+async function start(config: Partial<Config>) {
+  const started = await startGatewayOverSandbox({ persons: 1 }, { config });
+  onTestFinished(() => started[Symbol.asyncDispose]());
+  return started;
+}
+
+describe('host names', () => {
+  const OWN =
+    'localhost LocalHost:4000 localhost. app.localhost:80 127.0.0.1:4000 127.1.2.3 [::1] [::1]:4000';
+  const FOREIGN =
+    'evil.example evil.example:4000 localhost.evil.example notlocalhost 127.0.0.1.evil.example';
+  const ADDRESSES = '10.1.2.3 10.1.2.3:4000 [fd00::1]:4000';
+  const listed = { host: '0.0.0.0', allowedHosts: ['hr.example.com', '[fd00:0::1]'] };
+
+  // A warning is logged where every machine in a network can send requests.
+  test.each<[string, Partial<Config>, ours: string, others: string, warns?: boolean]>([
+    ['on loopback: one of this machine', {}, OWN, `${FOREIGN} ${ADDRESSES}`],
+    ['on loopback, with callers known', { auth: AUTH }, OWN, `${FOREIGN} ${ADDRESSES}`],
+    ['an address of this machine in HOST', { host: '127.0.0.5' }, `${OWN} 127.0.0.5`, FOREIGN],
+    ['on loopback of IPv6', { host: '::1' }, OWN, FOREIGN],
+    [
+      'on ALLOWED_HOSTS, and no other',
+      listed,
+      'hr.example.com HR.example.com:8080 hr.example.com. [fd00::1]:4000',
+      `${FOREIGN} ${OWN} www.hr.example.com example.com 10.1.2.3`,
+    ],
+    [
+      'for everybody in a network: an address, and the name in HOST',
+      { host: 'gateway' },
+      `${OWN} ${ADDRESSES} gateway:4000`,
+      `${FOREIGN} gateway.evil.example`,
+      true,
+    ],
+    [
+      'for known callers in a network',
+      { host: '::', auth: AUTH },
+      `${OWN} ${ADDRESSES} ${FOREIGN}`,
+      '',
+    ],
+  ])('accepted host names %s', async (_, config, ours, others, warns = false) => {
+    const { gateway, logged } = await start(config);
+    const statusOf = async (host: string) => {
+      const sent = new Request(`http://${host}/graphql`, as({ 'x-api-key': KEY }, ASK));
+      return (await gateway.handler.fetch(sent)).status;
+    };
+    for (const host of ours.split(' ')) expect([host, await statusOf(host)]).toEqual([host, 200]);
+    for (const host of others.split(' ').filter(Boolean)) {
+      expect([host, await statusOf(host)]).toEqual([host, 421]);
+    }
+    const warnings = logged.filter(({ msg }) => String(msg).includes('Until ALLOWED_HOSTS lists'));
+    expect(warnings).toHaveLength(warns ? 1 : 0);
+  });
+
+  test('the refusal of a host name names the setting to change, but not its value; probes are answered under any', async () => {
+    const { gateway, logged } = await start({ allowedHosts: ['internal.example.com'] });
+    for (const init of [ASK, { headers: { accept: 'text/html' } }, { method: 'OPTIONS' }]) {
+      const response = await gateway.handler.fetch('http://evil.example/graphql', init);
+      expect(response.status).toBe(421);
+      const text = await response.text();
+      expect(text).toContain('the operator of the gateway adds it to ALLOWED_HOSTS');
+      expect(text).not.toContain('internal');
+    }
+    const hosts = logged.flatMap(({ host }) => host ?? []);
+    expect(hosts).toEqual(Array<string>(3).fill('evil.example'));
+    const statusOf = async (path: string) =>
+      (await gateway.handler.fetch(`http://10.1.2.3:4000${path}`)).status;
+    await expect.poll(() => statusOf('/ready')).toBe(200);
+    expect([await statusOf('/health'), await statusOf('/elsewhere')]).toEqual([200, 421]);
+  });
+
+  test.each<[string, string, string[], string[]]>([
+    ['on loopback', '127.0.0.1', ['localhost', '[::1]:9464', 'hr.example.com'], ['10.1.2.3']],
+    ['in a network', '0.0.0.0', ['localhost', '10.1.2.3:9464', 'hr.example.com'], []],
+    ['under its own name', 'metrics', ['metrics:9464', '10.1.2.3'], ['hr']],
+  ])('metrics are served only under a host name of this gateway: %s', (_, host, ours, others) => {
+    const isOurHost = adminHosts({ host, allowedHosts: ['hr.example.com'] });
+    expect(ours.filter((name) => !isOurHost(name))).toEqual([]);
+    const foreign = [...others, 'evil.example', 'localhost.evil.example:9464'];
+    expect(foreign.filter((name) => isOurHost(name))).toEqual([]);
+  });
+});
+
+describe('pages of other origins', () => {
+  const LISTED = ['https://people.example.com', 'http://localhost:3000'];
+  const LOOPBACK = ['http://localhost:5173', 'http://127.0.0.1:3000', 'http://[::1]:8080'];
+  const READABLE = 'retry-after, www-authenticate, x-request-id';
+  const PREFLIGHT: RequestInit = {
+    method: 'OPTIONS',
+    headers: {
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'content-type,x-api-key',
+    },
+  };
+  let front: Front;
+  beforeAll(async () => {
+    front = await startFront({ config: { corsOrigins: LISTED, auth: AUTH } });
+  });
+  afterAll(() => front[Symbol.asyncDispose]());
+  const askFrom = (origin: string, init: RequestInit) =>
+    fetch(`${front.url}/graphql`, as({ origin }, init));
+
+  test.each(LISTED)(
+    'pages of a listed origin may send JSON and a credential, and read refusals: %s',
+    async (origin) => {
+      const allowed = await askFrom(origin, PREFLIGHT);
+      const shared = {
+        'access-control-allow-origin': origin,
+        'access-control-expose-headers': READABLE,
+      };
+      expect([allowed.status, corsOf(allowed)]).toEqual([
+        204,
+        {
+          ...shared,
+          'access-control-allow-methods': 'GET, POST',
+          'access-control-allow-headers': expect.stringMatching(
+            /^content-type, authorization, x-api-key, apollo-require-preflight, .*x-request-id, traceparent, tracestate$/,
+          ) as string,
+          'access-control-max-age': '7200',
+        },
+      ]);
+      const refused = await askFrom(origin, ASK);
+      expect([refused.status, corsOf(refused)]).toEqual([401, shared]);
+      // A cache keeps the answers to different origins apart.
+      const direct = await fetch(`${front.url}/graphql`, as({ 'x-api-key': KEY }, ASK));
+      for (const response of [allowed, refused, direct]) {
+        expect(response.headers.get('vary')).toContain('Origin');
+      }
+      expect(corsOf(direct)).toEqual({});
+    },
+  );
+
+  test.each([
+    'https://evil.example',
+    'http://people.example.com',
+    'https://people.example.com:8443',
+    'https://people.example.com.evil.example',
+    'https://www.people.example.com',
+    'null',
+    '*',
+    ...LOOPBACK,
+  ])('another origin gets no CORS header: %s', async (origin) => {
+    const preflight = await askFrom(origin, PREFLIGHT);
+    const answers = [preflight, await askFrom(origin, as({ 'x-api-key': KEY }, ASK))];
+    for (const response of [...answers, await askFrom(origin, ASK)]) {
+      expect(corsOf(response)).toEqual({});
+    }
+    expect(preflight.status).toBe(403);
+    const { errors } = (await preflight.json()) as Body;
+    expect(errors).toMatchObject([{ extensions: { code: 'FORBIDDEN' } }]);
+    expect(errors![0]!.message).toContain('adds that origin to CORS_ORIGINS');
+  });
+
+  test.each([
+    ...LOOPBACK.map((origin) => [origin, true] as const),
+    ['https://people.localhost', true],
+    ['https://evil.example', false],
+    ['http://localhost.evil.example', false],
+    ['http://127.0.0.1.evil.example', false],
+    ['http://192.168.1.7:3000', false],
+    ['null', false],
+  ] as const)('only pages of this machine may read the sandbox: %s %s', async (origin, mayRead) => {
+    await using sandbox = await startSandboxInside();
+    const site = origin.startsWith('https') || !mayRead ? 'cross-site' : 'same-site';
+    for (const [init, status] of [
+      [PREFLIGHT, 204],
+      [ASK, 200],
+    ] as const) {
+      const sent = as({ origin, 'sec-fetch-site': site }, init);
+      const { status: got, headers } = await sandbox.fetch('/graphql', sent);
+      expect([got, headers.get('access-control-allow-origin')]).toEqual(
+        mayRead ? [status, origin] : [403, null],
+      );
+    }
+  });
+});
+
+describe('callers without credentials behind a proxy', () => {
+  const clock = new ManualClock();
+  const fronts: Record<string, Front> = {};
+  beforeAll(async () => {
+    for (const trustProxy of [true, false]) {
+      const config = { pagesPerMinute: 1, trustProxy };
+      fronts[String(trustProxy)] = await startFront({ clock, config });
+    }
+  });
+  afterAll(async () => {
+    for (const front of Object.values(fronts)) await front[Symbol.asyncDispose]();
+  });
+
+  test.each<[string, string[], string[], isShared: boolean, trustProxy?: boolean]>([
+    ['one entry', ['10.1.2.3'], ['10.1.2.4'], false],
+    ['the entry that the proxy wrote', ['1.1.1.1, 10.1.2.3'], ['2.2.2.2,10.1.2.3'], true],
+    ['the last of several headers', ['1.1.1.1', '10.1.2.3'], ['10.1.2.3'], true],
+    ['no port', ['10.1.2.3:5678'], ['10.1.2.3:99'], true],
+    ['IPv6 in any form', ['[2001:DB8:0::1]:5678'], ['2001:db8::1'], true],
+    ['an IPv6 network of 64 bits', ['2001:db8:1:2:3:4:5:6'], ['2001:DB8:1:2::7'], true],
+    ['another IPv6 network', ['2001:db8:1:2::1'], ['2001:db8:1:3::1'], false],
+    ['IPv4 in IPv6', ['::ffff:10.1.2.3'], ['10.1.2.3'], true],
+    ['the proxy itself for no address', ['10.1.2.3, unknown'], ['10.1.2.300'], true],
+    ['the proxy itself without an entry', ['10.1.2.3,'], [], true],
+    ['the proxy itself without TRUST_PROXY', ['10.1.2.3'], ['10.1.2.4'], true, false],
+  ])('share a budget by %s', async (_, left, right, isShared, trustProxy = true) => {
+    clock.jump(MINUTE);
+    const { url } = fronts[String(trustProxy)]!;
+    expect(await codes(url, left)).toEqual([]);
+    expect(await codes(url, right)).toEqual(isShared ? ['RATE_LIMITED'] : []);
+  });
+
+  let asked = 0;
+  /** The codes of an operation that costs a page, sent with these headers of a proxy. */
+  async function codes(url: string, forwarded: string[]): Promise<unknown[]> {
+    asked += 1;
+    const headers = { 'content-type': 'application/json', 'x-forwarded-for': forwarded };
+    const sent = request(`${url}/graphql`, { method: 'POST', headers, agent: false });
+    const answer = new Promise<unknown>((resolve, reject) => {
+      sent.on('response', (response) => resolve(json(response))).on('error', reject);
+    });
+    sent.end(JSON.stringify({ query: `{ candidates(first: 1) { items { a${asked}: id } } }` }));
+    return codesOf((await answer) as object);
+  }
+});
+
+function as(more: Record<string, string>, init: RequestInit): RequestInit {
+  return { ...init, headers: { ...(init.headers as Record<string, string>), ...more } };
+}
+
+function corsOf({ headers }: Response): Record<string, string> {
+  return Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-')));
+}
