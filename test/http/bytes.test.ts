@@ -1,0 +1,193 @@
+import { once } from 'node:events';
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { listen } from '../../src/http/listen.ts';
+import { headOf, openBare } from '../support/clients/bare-client.ts';
+import { StrictConnection } from '../support/clients/strict-http.ts';
+import { entryFor } from '../support/gateway/api-key.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import type { Reply } from '../service/service.ts';
+import { post, startFront, type Body, type Front } from './front.ts';
+
+// Bytes that arrive on a socket, and the status and the end of what is sent back.
+
+const KEY = 'key-of-a-reader';
+const MAX = 100_000;
+
+let front: Front;
+beforeAll(async () => {
+  const auth = { apiKeys: [entryFor(KEY, 'reader', 'read', 'drain')], jwt: undefined };
+  front = await startFront({
+    config: { auth, maxBodyBytes: MAX, graphiql: false, introspection: true },
+  });
+});
+afterAll(() => front[Symbol.asyncDispose]());
+
+/** The text of a request. Its end of line is followed by these headers, in addition to the usual ones. */
+function sent(line: string, headers: Record<string, string> = {}, body = ''): string {
+  const all = {
+    host: 'localhost',
+    'x-api-key': KEY,
+    'content-type': 'application/json',
+    accept: 'application/json',
+    ...(body !== '' && { 'content-length': String(Buffer.byteLength(body)) }),
+    ...headers,
+  };
+  const fields = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${line} HTTP/1.1\r\n${fields.join('')}\r\n${body}`;
+}
+const asking = (query: string, headers: Record<string, string> = {}) =>
+  sent('POST /graphql', headers, JSON.stringify({ query }));
+const inParts = (query: string) => asking(query, { accept: 'multipart/mixed' });
+const bare = (line: string, host: string) => `${line} HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
+const headers = (count: number) =>
+  Array.from({ length: count }, (_, at) => `x-${at}: v\r\n`).join('');
+const ASK = JSON.stringify({ query: '{ me { id } }' });
+const STREAM = inParts('{ allCandidates(limit: 60) @stream { id } }');
+const PROBE = bare('GET /health', 'localhost');
+
+test.each<[string, number, string]>([
+  ['an operation', 200, asking('{ me { id } }')],
+  ['a stream', 200, STREAM],
+  ['a stream that is whole', 200, inParts('{ allCandidates(limit: 2) @stream(if: false) { id } }')],
+  ['a stream whose list is refused', 200, inParts('{ allCandidates(limit: -1) @stream { id } }')],
+  ['an invalid operation', 200, asking('{ nothing }')],
+  ['a body of the allowed size', 200, sent('POST /graphql', {}, ASK.padEnd(MAX))],
+  ['a body of one byte more', 413, sent('POST /graphql', {}, ASK.padEnd(MAX + 1))],
+  ['a wrong key', 401, asking('{ me { id } }', { 'x-api-key': 'wrong' })],
+  ['another method', 405, sent('PUT /graphql', {}, '{}')],
+  ['HEAD with an operation', 405, sent('HEAD /graphql?query={me{id}}')],
+  ['another path', 404, sent('POST /elsewhere', {}, '{}')],
+  ['a probe', 200, PROBE],
+  ['HEAD of a probe', 200, bare('HEAD /health', 'localhost')],
+  ['a stream for a client of HTTP/1.0', 200, STREAM.replace('HTTP/1.1', 'HTTP/1.0')],
+  ['no Host', 200, 'GET /health HTTP/1.0\r\n\r\n'],
+  ['an address of IPv6', 200, bare('GET /health', '[::1]:4000')],
+  ['an absolute URL', 401, bare('GET HTTP://127.0.0.1/graphql', 'a.example')],
+  ['an absolute URL of others', 421, bare('GET http://a.example/graphql', 'localhost')],
+  ['an absolute URL with a broken host', 400, bare('GET http://a@b/', 'a')],
+  ['a Host that is none', 400, bare('GET /graphql', ']:x')],
+  ['a Host with a path', 400, bare('GET /graphql', 'a/b?c#')],
+  ['two slashes', 404, sent('GET //graphql')],
+  ['a star', 404, sent('OPTIONS *')],
+  ['100 headers', 200, `GET /health HTTP/1.1\r\n${headers(98)}Host: localhost\r\n\r\n`],
+  // Some versions of Node drop the others, which may include a second credential.
+  ['more headers', 431, `GET /health HTTP/1.1\r\n${headers(101)}Host: localhost\r\n\r\n`],
+  ['no request', 400, 'hello\r\n\r\n'],
+])('%s gets %i, with one end that every client finds', async (name, status, text) => {
+  for (const connection of ['keep-alive', 'close']) {
+    using line = new StrictConnection(front);
+    const reply = await line.send(text.replace('\r\n', `\r\nconnection: ${connection}\r\n`));
+    expect(reply.status).toBe(status);
+    expect(reply.body).not.toMatch(/Error\b|node_modules| at /);
+    if (name.startsWith('a stream')) expect(reply.body).toMatch(/"hasNext":false|"data"/);
+    const said = reply.headers.get('connection')!.map((value) => value.toLowerCase());
+    expect(said).toHaveLength(1);
+    if (connection === 'close') expect(said).toEqual(['close']);
+    const isClosed = said[0] === 'close';
+    if (isClosed) expect(await line.isClosed()).toBe(true);
+    // The next bytes on the same connection are another reply, and a new connection works in any case.
+    using next = isClosed ? new StrictConnection(front) : line;
+    expect(await next.send(PROBE)).toMatchObject({ status: 200, body: '' });
+  }
+});
+
+const HEAD = sent('POST /graphql').slice(0, -2);
+
+test('a body is refused by its content-length before any of it is sent', async () => {
+  const socket = openBare(front, `${HEAD}Content-Length: 5000000000\r\n\r\n`);
+  expect(await headOf(socket)).toMatch(/^HTTP\/1.1 413 /);
+  socket.destroy();
+});
+
+test('an endless chunked body is refused at the limit, and the rest of it is discarded', async () => {
+  const socket = openBare(front, `${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
+  const answer = headOf(socket);
+  const chunk = `10000\r\n${' '.repeat(65_536)}\r\n`;
+  const send = () => new Promise((done) => socket.write(chunk, done));
+  for (let bytes = 0; bytes < MAX; bytes += 65_536) await send();
+  expect(await answer).toMatch(/^HTTP\/1.1 413 /);
+  // More than its connection holds.
+  for (let more = 0; more < 200; more += 1) await send();
+  socket.destroy();
+});
+
+test('a client that sends the whole body before it reads can still read the refusal', async () => {
+  const body = Buffer.alloc(8_000_000, ' ');
+  const socket = openBare(front, `${HEAD}Content-Length: ${body.length}\r\n\r\n`).pause();
+  await new Promise((done) => socket.write(body, done));
+  const answer = headOf(socket);
+  socket.resume();
+  const refusal =
+    /^HTTP\/1.1 413 [^]*larger than 100000 bytes\.[^"]*MAX_BODY_BYTES\..*"BAD_USER_INPUT"/;
+  expect(await answer).toMatch(refusal);
+});
+
+test('a client that leaves in the middle of its body does no harm', async () => {
+  const socket = openBare(front, `${HEAD}Content-Length: 100\r\n\r\n`);
+  await new Promise<void>((done) => void socket.end('{"query"', done));
+  socket.destroy();
+  using line = new StrictConnection(front);
+  expect((await line.send(asking('{ me { id } }'))).status).toBe(200);
+});
+
+/** No two places of it are equal, and parts of it end inside of letters. */
+const LONG = Array.from({ length: 40_000 }, (_, at) => `é${at}`).join(' ');
+const SIZES = [1, 1, 3_000, 1, 0, 700, 1_500, 2, 70_000, 5, 20_000, 999, 66_000, 1];
+
+test('a body in parts of any sizes is read as it was sent, and so is an answer of the service', async () => {
+  await using gateway = await startGatewayOverFake();
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  const { upstream } = gateway;
+  upstream.answer(answerInParts);
+  const query = 'query ($after: String) { persons(after: $after) { items { firstName } } }';
+  const variables = { after: LONG };
+  const request = () => withBody(partsOf(JSON.stringify({ query, variables })));
+  for (const answer of [
+    fetch(`${server.url}/graphql`, request()),
+    gateway.fetch('/graphql', request()),
+  ]) {
+    const { data } = (await (await answer).json()) as Body;
+    expect(data).toEqual({ persons: { items: [{ firstName: LONG }] } });
+    expect(JSON.parse(upstream.received.at(-1)!.body)).toMatchObject({ variables });
+  }
+});
+
+test.each<[string, number, () => Iterable<unknown> | AsyncIterable<unknown>]>([
+  ['is too large', 413, () => [Buffer.from(ASK), Buffer.alloc(MAX, ' ')]],
+  ['fails', 200, failing],
+  ['gives text', 200, () => ['{', '}']],
+])('a body through fetch that %s is refused, and the next one is read', async (_, status, body) => {
+  const refused = await front.gateway.fetch('/graphql', withBody(body()));
+  expect(refused.status).toBe(status);
+  const { errors } = (await refused.json()) as Body;
+  expect(errors![0]!.extensions.code).toBe('BAD_USER_INPUT');
+  const next = await front.gateway.fetch('/graphql', post(ASK, { 'x-api-key': KEY }));
+  expect(await next.json()).toEqual({ data: { me: { id: 1 } } });
+});
+
+async function* failing() {
+  yield Buffer.from('{');
+  await Promise.resolve();
+  throw new Error('The stream failed.');
+}
+
+const answerInParts: Reply = async (response) => {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  const answer = JSON.stringify({ data: { persons: { items: [{ firstName: LONG }] } } });
+  for (const part of partsOf(answer)) if (!response.write(part)) await once(response, 'drain');
+  response.end();
+};
+
+function* partsOf(text: string): Generator<Buffer> {
+  const bytes = Buffer.from(text);
+  let from = 0;
+  for (const size of SIZES) yield bytes.subarray(from, (from += size));
+  for (; from < bytes.length; from += 7) yield bytes.subarray(from, from + 7);
+}
+
+function withBody(parts: Iterable<unknown> | AsyncIterable<unknown>) {
+  const body = Readable.toWeb(Readable.from(parts)) as ReadableStream;
+  return { ...post('', { 'x-api-key': KEY }), body, duplex: 'half' };
+}
