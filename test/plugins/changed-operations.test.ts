@@ -4,6 +4,7 @@ import {
   visit,
   type ASTVisitor,
   type ExecutionResult,
+  type OperationDefinitionNode,
   type ValidationContext,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
@@ -13,6 +14,9 @@ import {
   type TestGateway,
   type TestGatewayOptions,
 } from '../support/gateway/gateway.ts';
+import { ask } from '../support/clients/multipart.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { as, keys, peopleSdl, peopleService, scopes, SECRET } from '../schema/scopes/people.ts';
 
 type Config = TestGatewayOptions['config'];
 
@@ -129,39 +133,34 @@ const changed = (variableValues: unknown): Plugin => ({
   },
 });
 
-describe('variables that a plugin changes', () => {
-  const QUERY = 'query ($count: Int!) { persons(first: $count) { items { id } } }';
-  test('count', async () => {
-    const gateway = await startWith(changed({ count: 3 }));
-    const { data } = await gateway.ask<{ persons: { items: unknown[] } }>(QUERY, { count: 1 });
-    expect(data.persons.items).toHaveLength(3);
-  });
-
-  test.each([[{ count: 'x' }], [{}], [{ count: null }]])('are checked: %j', async (variables) => {
-    const gateway = await startWith(changed(variables));
-    const { data, errors } = await gateway.ask(QUERY, { count: 1 });
-    expect(data).toBeUndefined();
+test.each([
+  [{ count: 3 }, 3],
+  [{ count: 'x' }, undefined],
+  [{}, undefined],
+  [{ count: null }, undefined],
+])('variables that a plugin changes to %j are checked, and count', async (variables, count) => {
+  const gateway = await startWith(changed(variables));
+  const query = 'query ($count: Int!) { persons(first: $count) { items { id } } }';
+  const { data, errors } = await gateway.ask<Persons | undefined>(query, { count: 1 });
+  expect(data?.persons.items.length).toBe(count);
+  if (count === undefined) {
     expect(errors?.[0]?.extensions).toMatchObject({ code: 'BAD_USER_INPUT' });
-  });
+  }
 });
+
+interface Persons {
+  readonly persons: { readonly items: unknown[] };
+}
 
 test('a field that a plugin adds is read, and the plugin can remove it from the answer', async () => {
   const withTypes: Plugin = {
     onExecute({ executeFn, setExecuteFn }) {
       setExecuteFn((args) => {
+        const [added] = (parse('{ added: __typename }').definitions[0] as OperationDefinitionNode)
+          .selectionSet.selections;
         const document = visit(args.document, {
-          SelectionSet: (node) => ({
-            ...node,
-            selections: [
-              ...node.selections,
-              ...parse('{ added: __typename }').definitions.flatMap((definition) =>
-                'selectionSet' in definition && definition.selectionSet
-                  ? definition.selectionSet.selections
-                  : [],
-              ),
-            ],
-          }),
-        });
+          SelectionSet: (node) => ({ ...node, selections: [...node.selections, added!] }),
+        }) as typeof args.document;
         return executeFn({ ...args, document }) as unknown;
       });
       return {
@@ -184,14 +183,23 @@ test('a field that a plugin adds is read, and the plugin can remove it from the 
   }
 });
 
-test.each<readonly [string, Plugin]>([
-  ['at its beginning', { onPluginInit: ({ setSchema }) => setSchema({}) }],
-  ['when it sees the schema', { onSchemaChange: ({ replaceSchema }) => replaceSchema({}) }],
-])('a plugin that replaces the schema %s is refused at the start', async (_, plugin) => {
-  await expect(startGatewayOverSandbox({}, { plugins: [plugin] })).rejects.toThrow(
+test.each<[string, Plugin, RegExp]>([
+  ['replaces the schema', { onPluginInit: ({ setSchema }) => setSchema({}) }, /plugin.*schema/i],
+  [
+    'replaces the schema that it sees',
+    { onSchemaChange: ({ replaceSchema }) => replaceSchema({}) },
     /plugin.*schema/i,
-  );
+  ],
+  ['throws when it is added', { onPluginInit: boom }, /db\.internal/],
+  ['throws when it sees Yoga', { onYogaInit: boom }, /db\.internal/],
+  ['throws when it sees the schema', { onSchemaChange: boom }, /db\.internal/],
+])('a plugin that %s is refused at the start', async (_, plugin, reason) => {
+  await expect(startGatewayOverSandbox({}, { plugins: [plugin] })).rejects.toThrow(reason);
 });
+
+function boom(): never {
+  throw new Error('the disk of db.internal failed');
+}
 
 test('a plugin that replaces the schema for a request gets that request refused, and every later one', async () => {
   const gateway = await startWith({
@@ -207,48 +215,23 @@ test('a plugin that replaces the schema for a request gets that request refused,
   }
 });
 
-const element = (i: number) =>
-  [i, `\u2028${i}`, null, undefined, { id: i, gone: undefined }][i % 5];
+/** Answers with this result, whatever was executed. */
+async function sentAs(result: unknown): Promise<Response> {
+  const gateway = await startWith({
+    onExecute: () => ({ onExecuteDone: ({ setResult }) => setResult(result as ExecutionResult) }),
+  });
+  return ask(gateway, '{ __typename }', {}, 'application/json');
+}
 
 describe('a result that a plugin changes', () => {
-  test('is sent as it is then, with the status and headers of its extensions', async () => {
-    const http = { status: 203, headers: { 'X-Kept': 'no' } };
-    const gateway = await startWith({
-      onExecute: () => ({
-        onExecuteDone: ({ result, setResult }) =>
-          setResult({ ...(result as ExecutionResult), extensions: { cost: 1, http } }),
-      }),
-    });
-    const response = await gateway.fetch('/graphql', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query: '{ __typename }' }),
-    });
-    expect([response.status, response.headers.get('x-kept')]).toEqual([203, 'no']);
-    expect(await response.json()).toEqual({
-      data: { __typename: 'Query' },
-      extensions: { cost: 1 },
-    });
-  });
-
-  test.each([
-    ['short', 3, {}],
-    ['long', 2_500, {}],
-    ['long, with extensions', 2_000, { extensions: { cost: 1 } }],
-  ])('is written as JSON writes it: %s lists', async (_, length, more) => {
-    const list = Array.from({ length }, (__, i) => element(i));
+  test('is sent as JSON writes it, with the status and headers of its extensions', async () => {
+    const elements = [1, '\u2028', null, undefined, { id: 1, gone: undefined }];
+    const list = Array.from({ length: 2_500 }, (_, at) => elements[at % 5]);
     const data = { list, gone: undefined, at: new Date(0), none: [], 'a "key"': list };
-    const gateway = await startWith({
-      onExecute: () => ({
-        onExecuteDone: ({ setResult }) => setResult({ data, ...more } as never),
-      }),
-    });
-    const response = await gateway.fetch('/graphql', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query: '{ __typename }' }),
-    });
-    expect(await response.text()).toBe(JSON.stringify({ data, ...more }));
+    const http = { status: 203, headers: { 'X-Kept': 'no' } };
+    const response = await sentAs({ data, extensions: { cost: 1, http } });
+    expect([response.status, response.headers.get('x-kept')]).toEqual([203, 'no']);
+    expect(await response.text()).toBe(JSON.stringify({ data, extensions: { cost: 1 } }));
   });
 
   test('is refused if it has neither data nor errors', async () => {
@@ -256,4 +239,21 @@ describe('a result that a plugin changes', () => {
     const { errors } = await gateway.ask(PAGE);
     expect(errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
   });
+});
+
+test('a plugin that changes the document cannot add a field that the caller may not read', async () => {
+  const adding: Plugin = {
+    onParse: ({ params, setParsedDocument }) => {
+      if (params.source) setParsedDocument(parse('{ me { name email } }'));
+    },
+  };
+  await using world = await startGatewayOverFake(
+    { schema: peopleService().schema },
+    { snapshot: peopleSdl, overrides: scopes, config: { auth: keys }, plugins: [adding] },
+  );
+  const answerTo = (key: 'all' | 'few') => world.ask('{ me { name } }', {}, as(key));
+  expect(JSON.stringify(await answerTo('all'))).toContain(SECRET);
+  const few = await answerTo('few');
+  expect(JSON.stringify(few)).not.toContain(SECRET);
+  expect(few.errors!.map(({ extensions }) => extensions)).toEqual([{ code: 'FORBIDDEN' }]);
 });

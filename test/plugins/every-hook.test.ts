@@ -1,144 +1,137 @@
-import { GraphQLError, print, parse, type ExecutionResult } from 'graphql';
-import type { Plugin } from 'graphql-yoga';
+import { GraphQLError, print, parse, type DocumentNode, type ExecutionResult } from 'graphql';
+import { isAsyncIterable, type Plugin } from 'graphql-yoga';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ask } from '../support/clients/multipart.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { json } from '../support/imitations/scripted.ts';
-import { countedHooks, type Seen } from './counted-hooks.ts';
 import {
   FAILING,
   got,
   REFUSED,
-  send,
   settings,
   STREAMED,
   WHOLE,
+  type Got,
   type TestRequest,
 } from './requests.ts';
 
-const seen: Seen[] = [];
+/** What the hooks of a plugin were given for one request, under their names. */
+type Given = Map<string, unknown[]>;
+const given: Given = new Map();
 let plain: TestGateway;
 let hooked: TestGateway;
 beforeAll(async () => {
   plain = await startGatewayOverSandbox({}, { config: settings });
-  hooked = await startGatewayOverSandbox({}, { config: settings, plugins: [countedHooks(seen)] });
+  hooked = await startGatewayOverSandbox({}, { config: settings, plugins: [everyHook(keep)] });
 });
 afterAll(async () => {
   await plain[Symbol.asyncDispose]();
   await hooked[Symbol.asyncDispose]();
 });
 
-/** Of one request. */
-async function seenOf(request: TestRequest): Promise<Seen> {
-  seen.length = 0;
-  await (await send(hooked, request)).text();
-  expect(seen).toHaveLength(1);
-  return seen[0]!;
+/** Keeps copies, as plugins make them. */
+function keep(hook: string, value: unknown): void {
+  const copy = { ...(value as object) } as { result?: unknown };
+  const { result } = copy;
+  if (hook.startsWith('onExecuteDone') && !isAsyncIterable(result)) {
+    copy.result = { ...(result as object) };
+  }
+  given.set(hook, [...(given.get(hook) ?? []), copy]);
 }
 
-const BEFORE = [
-  'request',
-  'requestParse',
-  'requestParseDone',
-  'enveloped',
-  'params',
-  'parse',
-  'parseDone',
-  'validate',
-  'validateDone',
-  'context',
-  'contextDone',
-  'execute',
-].toSorted();
+/** Sends a request, which is answered as without the plugin. @returns what the hooks were given, and the answer */
+async function seenOf(request: TestRequest): Promise<{ hooks: string[]; answer: Got }> {
+  const expected = await got(plain, request);
+  given.clear();
+  const answer = await got(hooked, request);
+  expect(answer).toEqual(expected);
+  expect(first('onResponse')).toMatchObject({ response: { status: answer.status } });
+  return { hooks: [...given.keys()], answer };
+}
 
-describe('each hook is called once', () => {
-  test.each([...WHOLE, ...FAILING])('for $name', async (request) => {
-    const { hooks } = await seenOf(request);
-    expect(hooks.slice(0, -4).toSorted()).toEqual(BEFORE);
-    expect(hooks.slice(-4)).toEqual([
-      'executeDone',
-      'executionResult',
-      'resultProcess',
-      'response',
+function first<Value = Record<string, unknown>>(hook: string): Value {
+  return given.get(hook)![0] as Value;
+}
+
+function resultsOf(hook: string): unknown[] {
+  return (given.get(hook) ?? []).map((value) => (value as { result: unknown }).result);
+}
+
+const BEFORE =
+  'onRequest,onRequestParse,onRequestParseDone,onParams,onEnveloped,onParse,onParseDone,onValidate,onValidateDone,' +
+  'onContextBuilding,onContextBuildingDone,onExecute';
+const AFTER = ['onExecuteDone', 'onExecutionResult', 'onResultProcess', 'onResponse'];
+const ofStreams = ['onExecuteDone.onNext', 'onExecuteDone.onEnd'];
+
+test.each([...WHOLE, ...FAILING, ...STREAMED])(
+  'each hook is called once for $name, with true values',
+  async (request) => {
+    const { hooks, answer } = await seenOf(request);
+    const once = hooks.filter((hook) => !ofStreams.includes(hook));
+    expect(once.slice(0, -AFTER.length).toSorted()).toEqual(BEFORE.split(',').toSorted());
+    if (!STREAMED.includes(request)) expect(once.slice(-AFTER.length)).toEqual(AFTER);
+    for (const hook of once) expect([hook, given.get(hook)!.length]).toEqual([hook, 1]);
+
+    const { args } = first<{ args: { document: DocumentNode; operationName?: string } }>(
+      'onExecute',
+    );
+    if (request.query !== undefined) {
+      expect(first('onParams')).toMatchObject({ params: { query: request.query } });
+      expect(print(args.document)).toBe(print(parse(request.query)));
+      expect(args).toMatchObject({ operationName: request.operationName });
+    }
+    expect(first('onParseDone')).toMatchObject({ result: args.document });
+    expect(first('onValidateDone')).toMatchObject({ valid: true });
+
+    // Every payload, in the format of its caller.
+    const parts = [...answer.text.matchAll(/\r\n\r\n(\{.*\})\r\n---/g)].map(([, part]) => part!);
+    const isWhole = answer.text.startsWith('{');
+    const payloads = (isWhole ? [answer.text] : parts).map((text) => JSON.parse(text) as object);
+    const results = resultsOf(isWhole ? 'onExecuteDone' : ofStreams[0]!);
+    expect(JSON.parse(JSON.stringify(results))).toEqual(payloads);
+    expect(given.has(ofStreams[1]!)).toBe(!isWhole);
+  },
+);
+
+describe('hooks see', () => {
+  test('variables with their defaults, and data as plain objects', async () => {
+    await seenOf(WHOLE.find(({ name }) => name === 'a connection')!);
+    expect(first('onExecute')).toMatchObject({ args: { variableValues: { count: 7 } } });
+    expect(resultsOf('onExecuteDone')).toMatchObject([
+      { data: { personsConnection: { totalCount: 137 } } },
     ]);
   });
 
-  test.each(STREAMED)('for $name', async (request) => {
-    const { hooks, results } = await seenOf(request);
-    expect(hooks.slice(0, BEFORE.length).toSorted()).toEqual(BEFORE);
-    const rest = hooks.slice(BEFORE.length);
-    const isInParts = rest.includes('end');
-    expect(rest.filter((hook) => hook === 'next')).toHaveLength(isInParts ? results.length : 0);
-    for (const hook of ['executeDone', 'executionResult', 'resultProcess', 'response']) {
-      expect(rest.filter((called) => called === hook)).toHaveLength(1);
-    }
-  });
-});
-
-describe('hooks see true values', () => {
-  test('of an answer: its document, variables, and result', async () => {
-    const request = WHOLE.find(({ name }) => name === 'a connection')!;
-    const observed = await seenOf(request);
-    expect(observed.params).toMatchObject({ query: request.query, variables: request.variables });
-    expect(observed.query).toBe(request.query);
-    expect(print(observed.document!)).toBe(print(parse(request.query!)));
-    expect(observed.parsed).toBe(observed.document);
-    expect(observed).toMatchObject({ valid: true, operationType: 'query', status: 200 });
-    expect(observed.variables).toMatchObject({ count: 7 });
-    const { data } = JSON.parse((await got(hooked, request)).text) as { data: unknown };
-    expect(observed.results).toEqual([{ data }]);
-    expect(data).toMatchObject({ personsConnection: { totalCount: 137 } });
-  });
-
-  test('of an answer with errors: data and errors of GraphQL', async () => {
-    const request = FAILING[1]!;
-    const [result] = (await seenOf(request)).results;
-    expect(result!.data).toMatchObject({
-      persons: { items: [{ id: expect.any(String) }] },
-      personsConnection: null,
-    });
-    expect(result!.errors).toHaveLength(1);
-    expect(result!.errors![0]).toBeInstanceOf(GraphQLError);
-    // A plugin that reports what is not meant for callers finds nothing.
-    const { originalError } = result!.errors![0]!;
+  test('errors of GraphQL, which a plugin that reports others does not take for its own', async () => {
+    await seenOf(FAILING[1]!);
+    const [{ data, errors }] = resultsOf('onExecuteDone') as [ExecutionResult];
+    expect(data).toMatchObject({ persons: { items: [{}] }, personsConnection: null });
+    expect(errors).toHaveLength(1);
+    const { originalError } = errors![0]!;
+    expect(errors![0]).toBeInstanceOf(GraphQLError);
     expect(originalError === undefined || originalError instanceof GraphQLError).toBe(true);
-    const { errors } = JSON.parse((await got(hooked, request)).text) as { errors: unknown };
-    expect(JSON.parse(JSON.stringify(result!.errors))).toEqual(errors);
   });
 
-  test.each(STREAMED)('of $name: every payload in the format of its caller', async (request) => {
-    seen.length = 0;
-    const { text } = await got(hooked, request);
-    const [{ results }] = seen as [Seen];
-    const parts = [...text.matchAll(/\r\n\r\n(\{.*\})\r\n---/g)].map(([, part]) => part!);
-    const payloads = text.startsWith('{') ? [text] : parts;
-    expect(results).toEqual(payloads.map((payload) => JSON.parse(payload)));
+  test('a syntax error', async () => {
+    await seenOf(REFUSED.find(({ name }) => name === 'a syntax error')!);
+    expect(resultsOf('onParseDone')[0]).toBeInstanceOf(GraphQLError);
   });
 
-  test('of a syntax error', async () => {
-    const observed = await seenOf(REFUSED.find(({ name }) => name === 'a syntax error')!);
-    expect(observed.parsed).toBeInstanceOf(GraphQLError);
-    expect(observed).toMatchObject({ query: '{ persons(', status: 200 });
-    expect(observed.hooks).not.toContain('execute');
+  test('a document that is not valid, and its errors', async () => {
+    await seenOf(REFUSED.find(({ name }) => name === 'an unknown field')!);
+    const { valid, result } = first<{ valid: boolean; result: unknown[] }>('onValidateDone');
+    expect([valid, result.length]).toEqual([false, 2]);
+    expect(result[0]).toBeInstanceOf(GraphQLError);
+    const { params } = first<{ params: { documentAST: DocumentNode } }>('onValidate');
+    expect(print(params.documentAST)).toContain('nope');
   });
 
-  test('of a document that is not valid: it, and its errors', async () => {
-    const observed = await seenOf(REFUSED.find(({ name }) => name === 'an unknown field')!);
-    expect(observed.valid).toBe(false);
-    expect(observed.errorsOfValidation).toHaveLength(2);
-    expect(observed.errorsOfValidation![0]).toBeInstanceOf(GraphQLError);
-    expect(print(observed.document!)).toContain('nope');
-    expect(observed.hooks).not.toContain('execute');
-  });
-
-  test.each(REFUSED)('of $name: the response', async (request) => {
-    const observed = await seenOf(request);
-    expect(observed.hooks.at(-1)).toBe('response');
-    if (request.name.endsWith(' credential')) expect(observed.hooks).toEqual(['response']);
-    expect(observed.status).toBe((await got(plain, request)).status);
-    expect(observed.results).toEqual([]);
+  test.each(REFUSED)('of $name: the response, and no result', async (request) => {
+    const { hooks } = await seenOf(request);
+    expect(hooks).not.toContain('onExecuteDone');
+    if (request.name.endsWith(' credential')) expect(hooks).toEqual(['onResponse']);
   });
 });
 

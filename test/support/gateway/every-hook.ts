@@ -1,43 +1,41 @@
 import type { Plugin } from 'graphql-yoga';
 
-/** A plugin with every hook, so that operations go through the whole pipeline of Yoga. It changes nothing. */
-export function everyHook(called: (hook: string) => void = () => {}): Plugin {
-  const streamed = (hook: string) => ({
-    onNext: () => called(`${hook}.onNext`),
-    onEnd: () => called(`${hook}.onEnd`),
-  });
+/**
+ * A plugin with every hook, so that operations go through the whole pipeline of Yoga. It changes nothing.
+ * @param called receives what the hook is given
+ */
+export function everyHook(called: (hook: string, given: unknown) => void = () => {}): Plugin {
+  const calling = (hook: string) => (given?: unknown) => called(hook, given);
+  const withDone = (hook: string) => (given: unknown) => {
+    called(hook, given);
+    return calling(`${hook}Done`);
+  };
   return {
-    onRequest: () => called('onRequest'),
-    onRequestParse: () => {
-      called('onRequestParse');
-      return { onRequestParseDone: () => called('onRequestParseDone') };
+    onRequest: calling('onRequest'),
+    onRequestParse: (given) => {
+      called('onRequestParse', given);
+      return { onRequestParseDone: calling('onRequestParseDone') };
     },
-    onParams: () => called('onParams'),
-    onEnveloped: () => called('onEnveloped'),
-    onParse: () => {
-      called('onParse');
-      return () => called('onParseDone');
-    },
-    onValidate: () => {
-      called('onValidate');
-      return () => called('onValidateDone');
-    },
-    onContextBuilding: () => {
-      called('onContextBuilding');
-      return () => called('onContextBuildingDone');
-    },
-    onExecute: () => {
-      called('onExecute');
+    onParams: calling('onParams'),
+    onEnveloped: calling('onEnveloped'),
+    onParse: withDone('onParse'),
+    onValidate: withDone('onValidate'),
+    onContextBuilding: withDone('onContextBuilding'),
+    onExecute: (given) => {
+      called('onExecute', given);
       return {
-        onExecuteDone: () => {
-          called('onExecuteDone');
-          return streamed('onExecuteDone');
+        onExecuteDone: (done) => {
+          called('onExecuteDone', done);
+          return {
+            onNext: calling('onExecuteDone.onNext'),
+            onEnd: calling('onExecuteDone.onEnd'),
+          };
         },
       };
     },
-    onSubscribe: () => called('onSubscribe'),
-    onExecutionResult: () => called('onExecutionResult'),
-    onResultProcess: () => called('onResultProcess'),
-    onResponse: () => called('onResponse'),
+    onSubscribe: calling('onSubscribe'),
+    onExecutionResult: calling('onExecutionResult'),
+    onResultProcess: calling('onResultProcess'),
+    onResponse: calling('onResponse'),
   };
 }
