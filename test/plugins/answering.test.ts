@@ -10,7 +10,7 @@ import { entryFor } from '../support/gateway/api-key.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { as, keys, peopleSdl, peopleService, scopes, SECRET } from '../schema/scopes/people.ts';
+import { as, keys, peopleSdl, peopleService, scopes, SECRET } from '../schema/people.ts';
 import { FAILING, got, OTHER, send, settings, STREAMED, WHOLE, REFUSED } from './requests.ts';
 
 // Plugins that answer themselves: on a path of their own, instead of the gateway, or from a cache.
@@ -204,7 +204,7 @@ describe('the response cache of Yoga, beside its Prometheus', () => {
     const all = await world.ask(query, {}, as('all'));
     expect(JSON.stringify(all.data)).toContain(SECRET);
     const before = world.upstream.received.length;
-    expect(await world.ask(query, {}, as('pii'))).toEqual(all);
+    expect(await world.ask(query, {}, as('no-pay'))).toEqual(all);
     const few = await world.ask(query, {}, as('few'));
     expect(few.errors!.map(({ extensions }) => extensions)).toEqual([{ code: 'FORBIDDEN' }]);
     expect(JSON.stringify(few)).not.toContain(SECRET);

@@ -16,7 +16,7 @@ import {
 } from '../support/gateway/gateway.ts';
 import { ask } from '../support/clients/multipart.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { as, keys, peopleSdl, peopleService, scopes, SECRET } from '../schema/scopes/people.ts';
+import { as, keys, peopleSdl, peopleService, scopes, SECRET } from '../schema/people.ts';
 
 type Config = TestGatewayOptions['config'];
 

@@ -1,0 +1,366 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { listen, type Listening } from '../../src/http/listen.ts';
+import { startIssuer, type Issuer } from '../http/auth/issuer.ts';
+import { gathered, next, partsOf } from '../support/clients/multipart.ts';
+import { entryFor } from '../support/gateway/api-key.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { cut } from '../support/imitations/hostile-sockets.ts';
+import type { Reply } from '../service/service.ts';
+import { after, honest, json, refusal } from '../support/imitations/scripted.ts';
+import { samplesOf } from '../support/processes/exposition.ts';
+
+// The log line and the metrics of a request.
+
+const KEY = 'rsk_of-the-portal-0123456789012345678901';
+/** Nothing that a caller sends is in a log line, and no name of a person. */
+const PRIVATE = /Max|mustermann|rsk_|max@|of=/;
+
+let issuer: Issuer;
+let gateway: GatewayOverFake;
+let server: Listening;
+let before: Map<string, number>;
+beforeAll(async () => {
+  issuer = await startIssuer();
+  const auth = { apiKeys: [entryFor(KEY, 'portal', 'read')], jwt: issuer.jwt };
+  gateway = await startGatewayOverFake({ persons: 260 }, { config: { auth, drainConcurrency: 1 } });
+  server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+});
+afterAll(async () => {
+  await server.close();
+  await gateway[Symbol.asyncDispose]();
+  await issuer[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  gateway.upstream.answer(honest);
+  gateway.logged.length = 0;
+  before = await samples();
+});
+
+interface Sent {
+  readonly query?: string;
+  readonly path?: string;
+  readonly headers?: Record<string, string>;
+  /** What the service replies, in turn. Default: honest answers. */
+  readonly replies?: readonly [Reply, ...Reply[]];
+}
+type Counts = Record<string, number>;
+
+const page = (count: number) => `{ persons(first: ${count}) { items { id } } }`;
+const failed = json({ errors: [{ message: 'of Max' }] });
+const OWN_CODE = { code: 'Max Mustermann' };
+const coded = json({ data: null, errors: [{ message: 'of Max', extensions: OWN_CODE }] });
+const people = { query: 'query OfMax { Max: persons { items { id } } }' };
+const clientNamed = (name: string, value: string, version: string): Sent => ({
+  query: '{ __typename }',
+  headers: { [`${name}-name`]: value, [`${name}-version`]: version },
+});
+
+test.each<[string, Sent, line: object, code: string | undefined, upstream: Counts]>([
+  [
+    'a drain',
+    { query: '{ allPersons { id } }' },
+    { status: 200, caller: 'portal', operationType: 'query', upstreamRequests: 6, pages: 6 },
+    'OK',
+    { ok: 6 },
+  ],
+  [
+    'an error of the service with a code of its own',
+    { ...people, replies: [coded] },
+    { status: 200, code: 'OTHER' },
+    'OTHER',
+    { graphql_error: 1 },
+  ],
+  [
+    'a drain that the service refuses',
+    { query: '{ allPersons { id } }', replies: [failed] },
+    { status: 200, code: 'OTHER' },
+    'OTHER',
+    { graphql_error: 1 },
+  ],
+  [
+    'an answer after two failures',
+    { query: page(2), replies: [cut, json({}, 502), honest] },
+    { status: 200, upstreamRequests: 3 },
+    'OK',
+    { UPSTREAM_UNREACHABLE: 1, UPSTREAM_BAD_RESPONSE: 1, ok: 1 },
+  ],
+  [
+    'a token that the service refuses',
+    { query: page(3), replies: [refusal('revoked')] },
+    { status: 200, code: 'UPSTREAM_UNAUTHORIZED' },
+    'UPSTREAM_UNAUTHORIZED',
+    { UPSTREAM_UNAUTHORIZED: 1 },
+  ],
+  [
+    'a mistake of the caller',
+    { query: '{ persons(first: -1) { items { id } } nothing }' },
+    { status: 200, code: 'BAD_USER_INPUT' },
+    'BAD_USER_INPUT',
+    {},
+  ],
+  [
+    'a caller with a wrong key',
+    { query: 'mutation { nothing }', headers: { 'x-api-key': 'of Max' } },
+    { status: 401, code: 'UNAUTHENTICATED' },
+    'UNAUTHENTICATED',
+    {},
+  ],
+  ['GraphiQL', { path: '/graphql' }, { status: 401, path: '/graphql' }, 'UNAUTHENTICATED', {}],
+  ['a probe', { path: '/health' }, { level: 20, status: 200, path: '/health' }, undefined, {}],
+  [
+    'a probe of readiness',
+    { path: '/ready' },
+    { level: 20, status: 200, path: '/ready' },
+    undefined,
+    {},
+  ],
+  ...['/x/health', '/x/ready', '/health/', '//health', '/graphql?query=/health'].map(
+    (path) =>
+      [
+        `${path}, which is no probe`,
+        { path },
+        { level: 30, status: 401 },
+        'UNAUTHENTICATED',
+        {},
+      ] as [string, Sent, object, string, Counts],
+  ),
+  [
+    'a path that contains a key or names people',
+    { path: '/rsk_secret/max@example.com?of=Max' },
+    { method: 'GET', status: 401, path: undefined },
+    'UNAUTHENTICATED',
+    {},
+  ],
+  ...['graphql-client', 'apollographql-client'].flatMap((name) => [
+    [
+      `an application in ${name}`,
+      clientNamed(name, 'people-web', '1.2.0'),
+      { client: 'people-web', clientVersion: '1.2.0' },
+      'OK',
+      {},
+    ] as [string, Sent, object, string, Counts],
+    ...['-x', 'a"b', 'x'.repeat(65), '{}'].map(
+      (odd) =>
+        [
+          `what is no application in ${name}: ${odd}`,
+          clientNamed(name, odd, odd),
+          { client: undefined, clientVersion: undefined },
+          'OK',
+          {},
+        ] as [string, Sent, object, string, Counts],
+    ),
+  ]),
+])('%s has its log line and is counted', async (_, request, expected, counted, upstream) => {
+  await (await send(request)).text();
+  const line = await lineOf();
+  const facts = Object.keys(expected).map((name) => [name, line[name]]);
+  expect(Object.fromEntries(facts)).toEqual(expected);
+  expect(JSON.stringify(gateway.logged.filter(({ level }) => level !== 40))).not.toMatch(PRIVATE);
+  expect(await grown('recruiting_requests_total')).toEqual(
+    counted === undefined ? {} : { [`{operation="",code="${counted}"}`]: 1 },
+  );
+  const type = line['operationType'] ?? 'none';
+  expect(await grown('recruiting_request_duration_seconds_count')).toEqual(
+    counted === undefined ? {} : { [`{type="${type}"}`]: 1 },
+  );
+  expect(await grown('recruiting_upstream_requests_total')).toEqual(
+    Object.fromEntries(Object.entries(upstream).map(([name, n]) => [`{outcome="${name}"}`, n])),
+  );
+  const pages = (line as { pages?: number }).pages;
+  if (pages) expect(await grown('recruiting_pages_read_total')).toEqual({ '': pages });
+  expect(await gateway.gateway.metrics.text()).not.toMatch(PRIVATE);
+});
+
+test.each<[string, string, object, Reply]>([
+  ['PAGES_PER_MINUTE', 'RATE_LIMITED', { pagesPerMinute: 1 }, honest],
+  ['UPSTREAM_TIMEOUT_MS', 'UPSTREAM_TIMEOUT', { upstreamTimeoutMs: 50 }, () => {}],
+])('a request that reached %s has it in its error and in its line', async (...row) => {
+  const [limit, code, config, reply] = row;
+  await using limited = await startGatewayOverFake({ persons: 100 }, { config });
+  limited.upstream.answer(reply);
+  const { errors } = await limited.ask('{ personsConnection(first: 60) { nodes { id } } }');
+  expect(errors).toMatchObject([{ extensions: { code, limit } }]);
+  await expect.poll(() => limited.logged.filter(isLine)).toMatchObject([{ code, limit }]);
+});
+
+test('a log line has these facts, and no other', async () => {
+  await (await send({ query: '{ allPersons { id } }' })).text();
+  expect(Object.keys(await lineOf()).toSorted()).toEqual(
+    (
+      'caller hostname level method ms msg operationType pages path pid requestId status time ' +
+      'upstreamRequests'
+    ).split(' '),
+  );
+});
+
+test('the subject of a token is not logged, because it may be a person', async () => {
+  const authorization = `Bearer ${await issuer.token({ sub: 'max.mustermann' })}`;
+  await (await send({ query: '{ __typename }', headers: { authorization } })).text();
+  expect(await lineOf()).toMatchObject({ status: 200, operationType: 'query' });
+  expect(JSON.stringify(gateway.logged)).not.toMatch(PRIVATE);
+});
+
+test('a stream is logged when it ends, with the error that interrupted it', async () => {
+  const response = await send({
+    query: '{ allPersons @stream { id firstName } }',
+    headers: { accept: 'multipart/mixed' },
+    replies: [honest, honest, json({}, 400)],
+  });
+  const parts = partsOf(response);
+  await next(parts);
+  expect(gateway.logged.filter(isLine)).toEqual([]);
+  await gathered(parts);
+  expect(await lineOf()).toMatchObject({ status: 200, code: 'DRAIN_INTERRUPTED', pages: 2 });
+});
+
+test('a caller who leaves is counted as LEFT', async () => {
+  gateway.upstream.answer(() => {});
+  const arrived = gateway.upstream.received.length;
+  const leaving = new AbortController();
+  const answer = fetch(`${server.url}/graphql?query={persons(first:7){items{id}}}`, {
+    signal: leaving.signal,
+    headers: { 'x-api-key': KEY },
+  });
+  await gateway.upstream.arrived(arrived + 1);
+  leaving.abort();
+  await expect(answer).rejects.toThrow('abort');
+  for (const [name, labels] of [
+    ['recruiting_requests_total', '{operation="",code="LEFT"}'],
+    ['recruiting_upstream_requests_total', '{outcome="left"}'],
+  ] as const) {
+    await expect.poll(() => grown(name), { interval: 5 }).toEqual({ [labels]: 1 });
+  }
+});
+
+test('callers cannot create series: all names that they send are one series', async () => {
+  expect(await linesAfter('One')).toBe(await linesAfter('Other'));
+});
+
+/** The number of lines of the metrics after operations of this name. */
+async function linesAfter(name: string): Promise<number> {
+  for (const field of ['__typename', `nothing${name}`]) {
+    await (await send({ query: `query ${name} { ${field} }` })).text();
+  }
+  return (await gateway.gateway.metrics.text()).split('\n').length;
+}
+
+test('gauges show how many drains run and wait', async () => {
+  const gate = Promise.withResolvers<void>();
+  gateway.upstream.answer(after(gate.promise, honest));
+  const answers = Array.from({ length: 5 }, (_, at) =>
+    send({ query: `{ allPersons(limit: 100) { id n${at}: firstName } }` }),
+  );
+  await expect.poll(drains, { interval: 5 }).toEqual([4, 1]);
+  gate.resolve();
+  for (const answer of await Promise.all(answers)) await answer.text();
+  expect(await drains()).toEqual([0, 0]);
+});
+
+async function drains(): Promise<unknown[]> {
+  const now = await samples();
+  return ['running', 'waiting'].map((state) => now.get(`recruiting_drains_${state}`));
+}
+
+const MADE = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/;
+const named = (id: string, query: string): Sent => ({ query, headers: { 'x-request-id': id } });
+
+test('a request id is in the answer, in each upstream request of a stream, and in the log', async () => {
+  const arrived = gateway.upstream.received.length;
+  const query = '{ allPersons @stream { id firstName } }';
+  const headers = { 'x-request-id': 'from-the-caller_1.2', accept: 'multipart/mixed' };
+  const response = await send({ query, headers });
+  await gathered(partsOf(response));
+  expect(response.headers.get('x-request-id')).toBe('from-the-caller_1.2');
+  expect(new Set(upstreamIds(arrived))).toEqual(new Set(['from-the-caller_1.2']));
+  expect(await lineOf()).toMatchObject({ requestId: 'from-the-caller_1.2' });
+});
+
+test.each(['two words', 'x'.repeat(65), '{"level":60}', 'max@example.com'])(
+  'the request id %j is replaced by one of the gateway',
+  async (id) => {
+    const response = await send(named(id, '{ __typename }'));
+    expect(response.headers.get('x-request-id')).toMatch(MADE);
+    const { requestId } = await lineOf();
+    expect(requestId).toBe(response.headers.get('x-request-id'));
+    expect(JSON.stringify(gateway.logged)).not.toContain(JSON.stringify(id));
+  },
+);
+
+test('a shared upstream request has the id of the request that started it', async () => {
+  const query = '{ persons(first: 2) { items { id firstName } } }';
+  const arrived = gateway.upstream.received.length;
+  const gate = Promise.withResolvers<void>();
+  gateway.upstream.answer(after(gate.promise, honest));
+  const first = send(named('who-began-it', query));
+  await gateway.upstream.arrived(arrived + 1);
+  const second = send(named('who-joined-it', query));
+  const single = send(named('who-asks-alone', page(3)));
+  await gateway.upstream.arrived(arrived + 2);
+  gate.resolve();
+  const ids = (await Promise.all([first, second, single])).map(({ headers }) =>
+    headers.get('x-request-id'),
+  );
+  expect(ids).toEqual(['who-began-it', 'who-joined-it', 'who-asks-alone']);
+  expect(new Set(upstreamIds(arrived))).toEqual(new Set(['who-began-it', 'who-asks-alone']));
+});
+
+test('a retried upstream request keeps its id, and the retry is logged with it', async () => {
+  const arrived = gateway.upstream.received.length;
+  const replies = [json({}, 503), honest] as const;
+  await (await send({ ...named('sent-twice', page(4)), replies })).text();
+  expect(upstreamIds(arrived)).toEqual(['sent-twice', 'sent-twice']);
+  await lineOf();
+  expect(gateway.logged.filter(({ requestId }) => requestId === 'sent-twice')).toMatchObject([
+    {
+      msg: 'a request to the service got no usable answer',
+      err: { message: expect.stringContaining('status 503') },
+    },
+    { msg: 'sending a request again', code: 'UPSTREAM_BAD_RESPONSE' },
+    { msg: 'request', upstreamRequests: 2 },
+  ]);
+});
+
+/** Sends an operation, or a GET without a credential. */
+function send({ query, path, headers, replies }: Sent): Promise<Response> {
+  if (replies) gateway.upstream.answer(...replies);
+  if (path !== undefined) return fetch(server.url + path);
+  const credential = headers?.['authorization'] === undefined ? { 'x-api-key': KEY } : {};
+  return fetch(`${server.url}/graphql?of=Max`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json',
+      ...credential,
+      ...headers,
+    },
+    body: JSON.stringify({ query }),
+  });
+}
+
+const isLine = ({ msg }: Record<string, unknown>) => msg === 'request';
+
+/** The log line of the request. */
+async function lineOf(): Promise<Record<string, unknown>> {
+  await expect
+    .poll(() => gateway.logged.filter(isLine), { interval: 2, timeout: 10_000 })
+    .toHaveLength(1);
+  return gateway.logged.find(isLine)!;
+}
+
+function upstreamIds(from: number): unknown[] {
+  return gateway.upstream.received.slice(from).map(({ headers }) => headers['x-request-id']);
+}
+
+async function samples(): Promise<Map<string, number>> {
+  return samplesOf(await gateway.gateway.metrics.text());
+}
+
+/** How much a metric grew in this test, by its labels. */
+async function grown(name: string): Promise<Counts> {
+  const growths = [...(await samples())].flatMap(([series, value]) => {
+    const growth = value - (before.get(series) ?? 0);
+    const [metric, labels = ''] = series.split(/(?=\{)/);
+    return metric === name && growth > 0 ? [[labels, growth] as const] : [];
+  });
+  return Object.fromEntries(growths);
+}
