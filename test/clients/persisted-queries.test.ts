@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { ApolloClient, gql, HttpLink, InMemoryCache } from '@apollo/client';
-import { BatchHttpLink } from '@apollo/client/link/batch-http';
 import { PersistedQueryLink } from '@apollo/client/link/persisted-queries';
 import { createClient, createRequest, fetchExchange } from '@urql/core';
 import { expect, test } from 'vitest';
@@ -89,20 +88,6 @@ test('a miss is answered with status 200 and is not kept by caches, as the proto
       ],
     });
   }
-});
-
-test("Apollo Client's BatchHttpLink learns that batching is off, and what to use", async () => {
-  await using gateway = await startGatewayOverSandbox();
-  const client = new ApolloClient({
-    link: new BatchHttpLink({
-      uri: '/graphql',
-      fetch: (_uri, init) => gateway.fetch('/graphql', init),
-    }),
-    cache: new InMemoryCache(),
-  });
-  const error = await client.query({ query: gql(KNOWN) }).catch((reason: unknown) => reason);
-  expect(String(error)).toMatch(/Batching is off\. .*with HttpLink/);
-  client.stop();
 });
 
 async function connectApollo(

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { parse, print } from 'graphql';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { examples } from '../../src/http/graphiql/examples.ts';
 import { createGraphiql } from '../../src/http/graphiql/graphiql.ts';
@@ -150,38 +149,14 @@ describe('the page', () => {
   });
 });
 
-describe('examples', () => {
-  test('the examples request a list in each of its forms, under the names that are served', () => {
-    const [persons] = served.adapters;
-    const { entities } = served;
-    const made = examples({ adapters: [persons!, { ...persons!, name: 'vacancies' }], entities });
-    expect(made.map(({ query }) => body(query))).toEqual([
-      'query AllPersons { allPersons(limit: 500) @stream(initialCount: 50) { id firstName } }',
-      'query Persons { persons(first: 2) { items { id firstName } pageInfo { first hasNextPage endCursor } } }',
-      'query PersonsConnection($first: Int, $after: String) { personsConnection(first: $first, after: $after) { totalCount edges { cursor node { id firstName } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }',
-      'query LastPersons { personsConnection(last: 3) { totalCount edges { cursor node { id firstName } } pageInfo { hasPreviousPage startCursor } } }',
-      'query Person($id: ID!) { person(id: $id) { id firstName } }',
-    ]);
-    expect(JSON.parse(made[2]?.variables ?? '')).toEqual({ first: 120, after: null });
-    expect(JSON.parse(made[4]?.variables ?? '')).toEqual({ id: '1' });
-    for (const { query } of made) expect(query).toMatch(/^# .*\n# /);
-    expect(made[1]!.query).toContain('Similar lists: vacancies.');
-  });
-
-  test('there is an example without a list, and with one that has no other forms', () => {
-    const [persons] = served.adapters;
-    const countries = { ...persons!, all: undefined, connection: undefined };
-    const alone = examples({ adapters: [countries], entities: [] });
-    expect(alone.map(({ query }) => query)).toEqual([
-      expect.stringMatching(/^# Welcome![^]*persons\(first: 2\)/),
-    ]);
-    const without = examples({ adapters: [], entities: [] });
-    expect(without.map(({ query }) => body(query))).toEqual(['query Welcome { __typename }']);
-  });
+test('there is an example without a list, and with one that has no other forms', () => {
+  const { adapters } = servedOffline(documentedSdl);
+  const countries = { ...adapters[0]!, all: undefined, connection: undefined };
+  for (const [lists, example] of [
+    [[countries], /^# Welcome![^]*persons\(first: 2\)/],
+    [[], /__typename/],
+  ] as const) {
+    const made = examples({ adapters: lists, entities: [] }).map(({ query }) => query);
+    expect(made).toEqual([expect.stringMatching(example)]);
+  }
 });
-
-function body(query: string): string {
-  return print(parse(query)).replaceAll(/\s+/g, ' ').trim();
-}
-
-const served = servedOffline(documentedSdl);

@@ -17,13 +17,6 @@ test('closing waits for requests in flight, and keeps no connection open', async
   await closing;
 });
 
-test('closing does not wait for idle connections', async () => {
-  const server = await whole();
-  const agent = keepAlive();
-  expect(await read(server.url, agent)).toEqual({ body: 'whole', connection: 'keep-alive' });
-  await server.close();
-});
-
 test('before closing, new connections are accepted, and each answer is the last one of its connection', async () => {
   const server = await whole();
   const agent = keepAlive();
@@ -133,12 +126,6 @@ test('a client that does not read a large answer is cut, and one that waits as l
   answers[0]!.end('at last');
   expect(await (await waiting).text()).toBe('at last');
   socket.destroy();
-});
-
-test('the URL is one that can be opened in a browser', async () => {
-  const server = await listen(() => {}, { host: '0.0.0.0', port: 0 });
-  onTestFinished(() => server.close());
-  expect(server.url).toMatch(/^http:\/\/localhost:\d+$/);
 });
 
 test('an address that cannot be used is refused with the reason', async () => {

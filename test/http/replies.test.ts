@@ -12,17 +12,6 @@ import { recordingLog } from '../support/gateway/recording-log.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
 
 const MEGABYTE = 1024 * 1024;
-const large = Array.from({ length: 3_000 }, (_, n) =>
-  n % 2 === 0 ? `é${n};`.padEnd(1_000, '.') : Buffer.from(`${n};`.padEnd(700, '-')),
-);
-
-async function* inParts(): AsyncGenerator<Body> {
-  yield 'a';
-  yield ['b', Buffer.from('c')];
-  await Promise.resolve();
-  yield* large;
-}
-
 /** Sends the request of a reply, over a socket and through `fetch`. */
 const WAYS: readonly (readonly [string, (handler: Handler) => Promise<Response>])[] = [
   [
@@ -37,21 +26,7 @@ const WAYS: readonly (readonly [string, (handler: Handler) => Promise<Response>]
 ];
 const REQUEST = { headers: { 'x-request-id': 'mine' } };
 
-describe.each(WAYS)('a reply %s', (way, send) => {
-  test.each<[string, NonNullable<Reply['body']>, string, boolean]>([
-    ['nothing', '', '', true],
-    ['text', 'é', 'é', true],
-    ['bytes', Buffer.from('é'), 'é', true],
-    ['pieces', ['é', Buffer.from('a'), '', 'b'], 'éab', true],
-    ['many pieces', large, large.map(String).join(''), true],
-    ['parts that are made while it is sent', inParts(), `abc${large.map(String).join('')}`, false],
-  ])('of %s arrives whole', async (_, body, text, hasLength) => {
-    const response = await send(replying(() => body).handler);
-    const length = hasLength && way === 'over a socket' ? String(Buffer.byteLength(text)) : null;
-    expect(response.headers.get('content-length')).toBe(length);
-    expect(await response.text()).toBe(text);
-  });
-
+describe.each(WAYS)('a reply %s', (_way, send) => {
   test.each<[string, number, () => NonNullable<Reply['body']>, (() => never)?]>([
     ['is a fault before its first byte', 500, () => ['x'.repeat(1_000_000), notText]],
     ['cannot be made', 200, failing],
@@ -105,21 +80,6 @@ test.each([
     status,
     `${accept}; charset=utf-8`,
   ]);
-});
-
-test('a reply through fetch is made only as far as it is read', async () => {
-  let made = 0;
-  const { handler } = replying(async function* () {
-    for (;;) {
-      made += 1;
-      yield Buffer.alloc(250_000, 'x');
-    }
-  });
-  const reader = (await handler.fetch('http://localhost/')).body!.getReader();
-  await reader.read();
-  expect(made).toBe(1);
-  await reader.cancel();
-  expect(made).toBe(1);
 });
 
 test.each<[string, (pieces: Buffer[]) => Body | AsyncIterable<Body>]>([

@@ -53,16 +53,6 @@ test('documents are kept up to a total size, and the least recently used are dro
   expect(operations.find(textOf(1), undefined)).not.toBe(first);
 });
 
-test.each([
-  ['{ a }', false],
-  ['{ a @stream }', true],
-  ['query A { ...F } fragment F on Query { ... { a @ stream(if: false) } }', true],
-  ['{ a # @stream\n }', false],
-  ['{ stream: a }', false],
-])('%s is known to have @stream, or not', (text, isIncremental) => {
-  expect(createOperations(rules).find(text, undefined).isIncremental).toBe(isIncremental);
-});
-
 function textOf(n: number): string {
   return `{ a(n: ${n}) } #${' '.repeat(100_000)}`;
 }

@@ -159,7 +159,7 @@ test.each<[string, Sent, line: object, code: string | undefined, upstream: Count
   expect(await grown('recruiting_requests_total')).toEqual(
     counted === undefined ? {} : { [`{operation="",code="${counted}"}`]: 1 },
   );
-  const type = line['operationType'] ?? 'none';
+  const { operationType: type = 'none' } = line as { operationType?: string };
   expect(await grown('recruiting_request_duration_seconds_count')).toEqual(
     counted === undefined ? {} : { [`{type="${type}"}`]: 1 },
   );
