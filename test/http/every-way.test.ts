@@ -146,13 +146,6 @@ const DEEP = `${'{"a":'.repeat(30_000)}1${'}'.repeat(30_000)}`;
 const REFUSED: readonly Row[] = [
   // Where the request comes from.
   ...refused(421, 'FORBIDDEN', { 'a foreign host name': { host: 'evil.example', ...ME } }),
-  ...refused(421, undefined, {
-    'GraphiQL under a foreign host name': {
-      method: 'GET',
-      host: 'evil.example',
-      headers: { accept: 'text/html' },
-    },
-  }),
   ...refused(404, undefined, {
     'an unknown path': { path: '/elsewhere', ...ME },
     'a path above': { path: '/', ...ME },
@@ -432,45 +425,93 @@ const REFUSED: readonly Row[] = [
   }),
 ];
 
-/** Answered with status 200, also with errors. The last part of a row matches the body. */
-const ANSWERED: readonly (readonly [name: string, sent: SentRequest, body: object])[] = [
-  ['a type name', query('{ __typename }'), { data: { __typename: 'Query' } }],
-  ['a field of the service', ME, { data: { me: { id: 1 } } }],
-  ['a GET', inAddress('{ me { id } }'), { data: { me: { id: 1 } } }],
-  ...Object.entries<Record<string, string>>({
-    'the header of Apollo': { 'apollo-require-preflight': 'true' },
-    'the name of an operation': { 'x-apollo-operation-name': 'A' },
-    'a bearer token': { authorization: 'Bearer a' },
-    'the type of JSON': { 'content-type': 'application/json; charset=utf-8' },
-  }).map(
-    ([name, headers]) =>
-      [
-        `a GET that needs a preflight, with ${name}`,
-        { to: 'open', ...inAddress('{ me { id } }'), headers: { ...anonymous, ...headers } },
-        { data: { me: { id: 1 } } },
-      ] as const,
-  ),
-  ...Object.entries<Record<string, string>>({
-    'a listed origin': { 'sec-fetch-site': 'cross-site', origin: LISTED },
-    'the page of GraphiQL': { 'sec-fetch-site': 'same-origin' },
-    'a proxy that changes the host': {
-      'sec-fetch-site': 'same-origin',
-      origin: 'http://localhost:5173',
+const MINE = { data: { me: { id: 1 } } };
+const onlyWith = (headers: Record<string, string>): SentRequest => ({
+  to: 'open',
+  ...inAddress('{ me { id } }'),
+  headers: { ...anonymous, ...headers },
+});
+const refusal = (code: string, more: object = {}) => ({
+  errors: [{ extensions: { code, ...more } }],
+});
+
+type Answer = readonly [name: string, sent: SentRequest, body: object];
+
+/** Makes a row of each request. Their bodies match one. */
+function answered(body: object, requests: Readonly<Record<string, SentRequest>>): Answer[] {
+  return Object.entries(requests).map(([name, sent]) => [name, sent, body]);
+}
+
+/** Answered with status 200, also with errors. */
+const ANSWERED: readonly Answer[] = [
+  ...answered(MINE, {
+    'a field of the service': ME,
+    'a GET': inAddress('{ me { id } }'),
+    'a GET with the header of Apollo': onlyWith({ 'apollo-require-preflight': 'true' }),
+    'a GET with the name of an operation': onlyWith({ 'x-apollo-operation-name': 'A' }),
+    'a GET with a bearer token': onlyWith({ authorization: 'Bearer a' }),
+    'a GET with the type of JSON': onlyWith({ 'content-type': 'application/json; charset=utf-8' }),
+    'a POST from a listed origin': {
+      headers: { 'sec-fetch-site': 'cross-site', origin: LISTED },
+      ...ME,
     },
-    'the address bar of a browser': { 'sec-fetch-site': 'none' },
-  }).map(
-    ([name, headers]) =>
-      [`a POST from ${name}`, { headers, ...ME }, { data: { me: { id: 1 } } }] as const,
+    'a POST from the page of GraphiQL': { headers: { 'sec-fetch-site': 'same-origin' }, ...ME },
+    'a POST through a proxy that changes the host': {
+      headers: { 'sec-fetch-site': 'same-origin', origin: 'http://localhost:5173' },
+      ...ME,
+    },
+    'a POST from the address bar of a browser': { headers: { 'sec-fetch-site': 'none' }, ...ME },
+    'an operation at the limit of tokens': query(`{ me { ${'id '.repeat(95)} } }`),
+    // Yoga's own health check would answer this address.
+    'an address that ends like a probe': { path: '/graphql?x=/health', ...ME },
+    'a charset that is read': {
+      headers: { 'content-type': 'application/json;charset="UTF-8"' },
+      ...ME,
+    },
+    'a trusted document': { to: 'trusted', body: { id: 'known' } },
+    'a query beside a mutation, with the scope read alone': query(TWO, { operationName: 'Look' }),
+    'an operation beside one of routers': query(
+      'query A { me { id } } query B { _service { sdl } }',
+      {
+        operationName: 'A',
+      },
+    ),
+    'an operation while the gateway stops': { to: 'stopping', ...ME },
+  }),
+  ...answered(
+    { data: { __typename: 'Query' } },
+    {
+      'a type name': query('{ __typename }'),
+      'a long number that is no integer, and long digits in a text': {
+        body: `{"query":"{ __typename }","variables":{"n":1.2345678901234567890,"t":"[12345678901234567890]"}}`,
+      },
+    },
+  ),
+  ...answered(
+    { data: { rename: { name: 'New' } } },
+    {
+      'a mutation': { ...asGate, ...query(RENAME) },
+      'a mutation with the scope write alone': {
+        ...asWriter,
+        ...query(TWO, { operationName: 'Change' }),
+      },
+    },
+  ),
+  ...answered(
+    { data: { _service: { sdl: expect.stringContaining('@key') as string } } },
+    {
+      'the SDL for a router': { ...asGate, ...query('{ _service { sdl } }') },
+      'the SDL for a router, without introspection': {
+        to: 'closed',
+        ...asGate,
+        ...query('{ _service { sdl } }'),
+      },
+    },
   ),
   [
     'an operation at the limits of levels and aliases',
     query('{ a: me { ... on Candidate { vacancy { candidates { b: __typename } } } } }'),
     { data: { a: { vacancy: { candidates: { b: 'CandidatePage' } } } } },
-  ],
-  [
-    'an operation at the limit of tokens',
-    query(`{ me { ${'id '.repeat(95)} } }`),
-    { data: { me: { id: 1 } } },
   ],
   [
     'a name at the limit of characters',
@@ -499,17 +540,6 @@ const ANSWERED: readonly (readonly [name: string, sent: SentRequest, body: objec
     },
     { data: { _2: [{ __typename: 'Candidate' }] } },
   ],
-  // Yoga's own health check would answer this address.
-  [
-    'an address that ends like a probe',
-    { path: '/graphql?x=/health', ...ME },
-    { data: { me: { id: 1 } } },
-  ],
-  [
-    'a charset that is read',
-    { headers: { 'content-type': 'application/json;charset="UTF-8"' }, ...ME },
-    { data: { me: { id: 1 } } },
-  ],
   [
     'variables, and one of two operations',
     query(`query A { __typename } ${BY_ID.replace('query', 'query B')}`, {
@@ -518,14 +548,6 @@ const ANSWERED: readonly (readonly [name: string, sent: SentRequest, body: objec
     }),
     { data: { candidate: { id: 7 } } },
   ],
-  [
-    'a long number that is no integer, and long digits in a text',
-    {
-      body: `{"query":"{ __typename }","variables":{"n":1.2345678901234567890,"t":"[12345678901234567890]"}}`,
-    },
-    { data: { __typename: 'Query' } },
-  ],
-  ['a trusted document', { to: 'trusted', body: { id: 'known' } }, { data: { me: { id: 1 } } }],
   [
     'an error of the service',
     query('{ failing me { id } }'),
@@ -548,23 +570,12 @@ const ANSWERED: readonly (readonly [name: string, sent: SentRequest, body: objec
   [
     'a cursor that is not one',
     query('{ candidatesConnection(first: 1, after: "x") { nodes { id } } }'),
-    { errors: [{ path: ['candidatesConnection'], extensions: { code: 'CURSOR_INVALID' } }] },
+    refusal('CURSOR_INVALID'),
   ],
   [
     'introspection',
     query('{ __type(name: "Robot") { name } }'),
     { data: { __type: { name: 'Robot' } } },
-  ],
-  ['a mutation', { ...asGate, ...query(RENAME) }, { data: { rename: { name: 'New' } } }],
-  [
-    'a mutation with the scope write alone',
-    { ...asWriter, ...query(TWO, { operationName: 'Change' }) },
-    { data: { rename: { name: 'New' } } },
-  ],
-  [
-    'a query beside a mutation, with the scope read alone',
-    query(TWO, { operationName: 'Look' }),
-    { data: { me: { id: 1 } } },
   ],
   [
     'the mutation that MUTATIONS names',
@@ -575,35 +586,21 @@ const ANSWERED: readonly (readonly [name: string, sent: SentRequest, body: objec
     },
     { data: { hire: { __typename: 'Candidate' } } },
   ],
-  ...['guarded', 'closed'].map(
-    (to) =>
-      [
-        `a router, of ${to}`,
-        { to: to as 'closed', ...asGate, ...query('{ _service { sdl } }') },
-        { data: { _service: { sdl: expect.stringContaining('@key') as string } } },
-      ] as const,
-  ),
   [
     'an alias like a field of routers',
     query('{ _service: __typename }'),
     { data: { _service: 'Query' } },
   ],
   [
-    'an operation beside one of routers',
-    query('query A { me { id } } query B { _service { sdl } }', { operationName: 'A' }),
-    { data: { me: { id: 1 } } },
-  ],
-  [
     'a list without the scope drain',
     query('{ vacancies { items { candidates { __typename } } } }'),
-    { data: null, errors: [{ extensions: { code: 'FORBIDDEN', scope: 'drain' } }] },
+    { data: null, ...refusal('FORBIDDEN', { scope: 'drain' }) },
   ],
   [
     'a caller without budget',
     { to: 'spent', ...query('{ candidates(first: 1) { items { id } } }') },
-    { errors: [{ extensions: { code: 'RATE_LIMITED' } }] },
+    refusal('RATE_LIMITED'),
   ],
-  ['an operation while the gateway stops', { to: 'stopping', ...ME }, { data: { me: { id: 1 } } }],
   [
     'an operation when its connections are closed',
     { to: 'stopped', ...ME },
@@ -690,11 +687,6 @@ test.each<[string, string, object?]>([
   ['an argument', '{ candidate(idd: 1) { id } }'],
   ['a type', '{ me { ... on Candidat { id } } }'],
   ['an enum value', '{ candidates(stage: NEWW) { total } }'],
-  [
-    'an enum value in a variable',
-    'query ($a: Stage) { candidates(stage: $a) { total } }',
-    { a: 'NEWW' },
-  ],
   [
     'an input field in a variable',
     'query ($a: VacancyBy!) { vacancyBy(by: $a) { id } }',

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import type { Reply } from '../service/service.ts';
 import { after, altered, honest, json } from '../support/imitations/scripted.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { all, ask, list, next, partsOf, whole } from '../support/clients/multipart.ts';
@@ -14,6 +15,7 @@ test('the first records are sent after one page, before the second page has arri
   expect((await next(parts)).incremental).toMatchObject([{ path: ['allPersons', 0] }]);
   gate.resolve();
   expect((await next(parts)).incremental?.[0]?.path[1]).toBeGreaterThan(40);
+  for (const { body } of upstream.received) expect(body).not.toContain('@stream');
   await parts.return();
 });
 
@@ -90,61 +92,59 @@ test('other root fields are in the first payload, and several streams are sent o
   expect(keys.lastIndexOf('a')).toBeLessThan(keys.indexOf('b'));
 });
 
-test('@stream is never sent to the service', async () => {
-  await using gateway = await startGatewayOverFake();
-  await all(gateway, 'query ($n: Int) { allPersons @stream(initialCount: $n) { id } }', { n: 1 });
-  for (const { body } of gateway.upstream.received) {
-    expect(body).not.toMatch(/@stream|initialCount|\$n\b/);
-  }
-});
+const failing = json({ errors: [{ message: 'The index is rebuilding.' }] });
 
-test('when a page fails finally, the earlier records remain, and the error has drained and resumeAfter', async () => {
-  await using gateway = await startGatewayOverFake({ persons: 300 });
-  const { upstream } = gateway;
-  const failing = json({ errors: [{ message: 'The index is rebuilding.' }] });
-  upstream.answer(honest, honest, failing);
-  const parts = await all(gateway, '{ allPersons @stream(initialCount: 10) { id } }');
-  const failed = parts.at(-1);
-  const drained = whole(parts).length;
-  expect(drained).toBeGreaterThan(50);
-  expect(failed?.incremental).toMatchObject([
+test.each<[string, initialCount: number, begun: number, replies: [Reply, ...Reply[]], object]>([
+  [
+    'a page fails',
+    10,
+    10,
+    [honest, honest, failing],
     {
-      items: null,
-      path: ['allPersons', drained],
-      errors: [
-        {
-          message: expect.stringMatching(
-            /The index is rebuilding\. The records before this error are valid\. Go on behind them/,
-          ),
-          path: ['allPersons'],
-          extensions: { code: 'DRAIN_INTERRUPTED', drained },
-        },
-      ],
+      message: expect.stringMatching(
+        /The index is rebuilding\. The records before this error are valid\. Go on behind them/,
+      ) as string,
+      extensions: { code: 'DRAIN_INTERRUPTED' },
     },
+  ],
+  [
+    'a page within the first payload fails',
+    90,
+    48,
+    [honest, failing],
+    { extensions: { code: 'DRAIN_INTERRUPTED', drained: 48 } },
+  ],
+  [
+    'the list is longer than one operation may drain',
+    0,
+    0,
+    [honest],
+    { extensions: { code: 'DRAIN_LIMIT_EXCEEDED', drained: 160, max: 160 } },
+  ],
+])('when %s, the earlier records remain, and the error says where to go on', async (...row) => {
+  const [, count, begun, replies, error] = row;
+  const config = { drainMaxItems: 160, drainConcurrency: 1 };
+  await using gateway = await startGatewayOverFake({ persons: 300 }, { config });
+  const { upstream } = gateway;
+  upstream.answer(...replies);
+  const parts = await all(gateway, `{ allPersons @stream(initialCount: ${count}) { id } }`);
+  expect(list(parts[0])).toHaveLength(begun);
+  const drained = whole(parts).length;
+  const { incremental, hasNext } = parts.at(-1)!;
+  expect(incremental).toMatchObject([
+    { items: null, path: ['allPersons', drained], errors: [{ path: ['allPersons'], ...error }] },
   ]);
-  expect(failed?.hasNext).toBe(false);
+  expect(hasNext).toBe(false);
   upstream.answer(honest);
+  const { resumeAfter } = incremental![0]!.errors![0]!.extensions;
   const rest = await all(
     gateway,
-    'query ($after: String) { allPersons(after: $after) @stream { id } }',
-    {
-      after: failed?.incremental?.[0]?.errors?.[0]?.extensions['resumeAfter'],
-    },
+    'query ($after: String) { allPersons(after: $after, limit: 60) @stream { id } }',
+    { after: resumeAfter },
   );
   expect([...whole(parts), ...whole(rest)]).toEqual(
-    upstream.persons.all().map(({ id }) => ({ id })),
+    upstream.persons.slice(0, drained + 60).map(({ id }) => ({ id })),
   );
-});
-
-test('a failure within the first payload does not remove the records before it', async () => {
-  await using gateway = await startGatewayOverFake({ persons: 300 });
-  gateway.upstream.answer(honest, json({ errors: [{ message: 'No.' }] }));
-  const query = '{ allPersons @stream(initialCount: 90) { id } }';
-  const [first, second] = await all(gateway, query);
-  expect(list(first)).toHaveLength(48);
-  expect(second?.incremental).toMatchObject([
-    { items: null, errors: [{ extensions: { code: 'DRAIN_INTERRUPTED', drained: 48 } }] },
-  ]);
 });
 
 test('when the first page fails, the answer is whole', async () => {
@@ -158,15 +158,6 @@ test('when the first page fails, the answer is whole', async () => {
       data: { allPersons: null },
       errors: [{ message: 'No rights.', path: ['allPersons'], extensions: { code: 'NO' } }],
     },
-  ]);
-});
-
-test('a stream of more records than one operation may drain ends with the error after the allowed records', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 60 } });
-  const parts = await all(gateway, '{ allPersons @stream { id } }');
-  expect(whole(parts)).toHaveLength(60);
-  expect(parts.at(-1)?.incremental?.[0]?.errors).toMatchObject([
-    { path: ['allPersons'], extensions: { code: 'DRAIN_LIMIT_EXCEEDED', drained: 60, max: 60 } },
   ]);
 });
 
