@@ -1,84 +1,19 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { parse, print } from 'graphql';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { examples } from '../../src/http/graphiql/examples.ts';
 import { createGraphiql } from '../../src/http/graphiql/graphiql.ts';
-import { listen } from '../../src/http/listen.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { startSandboxInside } from '../support/gateway/sandbox-inside.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
-import { startIssuer } from './auth/issuer.ts';
-import { openBrowser, recordComplaints, recordRequests } from '../support/clients/browser.ts';
 
-const patience = 60_000;
-const TABS = ['AllPersons', 'Persons', 'PersonsConnection', 'LastPersons', 'Person'];
 const KEY = 'rsk_of-the-portal';
 const OPEN = {
   headers: { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' },
 };
-
-test(
-  'GraphiQL in a browser opens with a valid credential, runs an example with it, stores it nowhere, and asks only the gateway',
-  { timeout: patience },
-  async () => {
-    await using issuer = await startIssuer();
-    const auth = { apiKeys: [entryFor(KEY, 'portal', 'read')], jwt: issuer.jwt };
-    await using gateway = await startGatewayOverSandbox({}, { config: { auth } });
-    const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-    onTestFinished(() => server.close());
-    const browser = await openBrowser();
-    onTestFinished(() => browser.close());
-    const page = await browser.newPage();
-    page.setDefaultTimeout(patience / 2);
-    const requests = recordRequests(page);
-    const complaints = recordComplaints(page);
-    await page.goto(server.url);
-    expect(page.url()).toBe(`${server.url}/graphql`);
-    expect(await page.getByText('made up').count()).toBe(0);
-    const tabs = page.locator('.graphiql-tab-button');
-
-    const field = page.getByLabel('API key or bearer token');
-    await page.getByText('answers only callers with an API key or a bearer token').waitFor();
-    const sentWith = async (credential: string) => {
-      const sent = page.waitForRequest((each) => isProbe(each.url(), each.postData()));
-      await field.fill(credential);
-      await field.press('Enter');
-      const { authorization, 'x-api-key': key } = await (await sent).allHeaders();
-      return { authorization, key };
-    };
-    const token = { authorization: 'Bearer eyJh.eyJz.sig', key: undefined };
-    expect(await sentWith('Bearer eyJh.eyJz.sig')).toEqual(token);
-    await page.getByText('does not accept this API key or bearer token').waitFor();
-    expect(await tabs.count()).toBe(0);
-    expect(await sentWith(KEY)).toEqual({ authorization: undefined, key: KEY });
-    await page.getByText('Sent with every request of this page').waitFor();
-    await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
-    await page.locator('.graphiql-doc-explorer').getByText('Query', { exact: true }).waitFor();
-
-    expect(await tabs.allTextContents()).toEqual(TABS);
-    await page.locator('.graphiql-execute-button').click();
-    const result = page.locator('.graphiql-response .view-lines');
-    await result.getByText('"allPersons"').first().waitFor();
-
-    const picture = page.waitForRequest(/\/pictures\//);
-    await page.evaluate(() => fetch('/pictures/ada.png'));
-    expect(await (await picture).allHeaders()).not.toHaveProperty('x-api-key');
-    const kept = await page.evaluate(() =>
-      JSON.stringify([localStorage, sessionStorage, document.cookie, location.href]),
-    );
-    expect(kept).not.toContain(KEY);
-    const isElsewhere = (url: string) =>
-      !/^(data|blob):/.test(url) && new URL(url).origin !== server.url;
-    expect(requests.filter(isElsewhere)).toEqual([]);
-    expect(complaints.filter((each) => !/401|404/.test(each))).toEqual([]);
-  },
-);
-
-function isProbe(url: string, sent: string | null): boolean {
-  return url.endsWith('/graphql') && sent?.includes('{ __typename }') === true;
-}
 
 const results = readFileSync('schema/results.graphql', 'utf8');
 
@@ -149,14 +84,38 @@ describe('the page', () => {
   });
 });
 
-test('there is an example without a list, and with one that has no other forms', () => {
-  const { adapters } = servedOffline(documentedSdl);
-  const countries = { ...adapters[0]!, all: undefined, connection: undefined };
-  for (const [lists, example] of [
-    [[countries], /^# Welcome![^]*persons\(first: 2\)/],
-    [[], /__typename/],
-  ] as const) {
-    const made = examples({ adapters: lists, entities: [] }).map(({ query }) => query);
-    expect(made).toEqual([expect.stringMatching(example)]);
-  }
+describe('examples', () => {
+  test('the examples request a list in each of its forms, under the names that are served', () => {
+    const [persons] = served.adapters;
+    const { entities } = served;
+    const made = examples({ adapters: [persons!, { ...persons!, name: 'vacancies' }], entities });
+    expect(made.map(({ query }) => body(query))).toEqual([
+      'query AllPersons { allPersons(limit: 500) @stream(initialCount: 50) { id firstName } }',
+      'query Persons { persons(first: 2) { items { id firstName } pageInfo { first hasNextPage endCursor } } }',
+      'query PersonsConnection($first: Int, $after: String) { personsConnection(first: $first, after: $after) { totalCount edges { cursor node { id firstName } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }',
+      'query LastPersons { personsConnection(last: 3) { totalCount edges { cursor node { id firstName } } pageInfo { hasPreviousPage startCursor } } }',
+      'query Person($id: ID!) { person(id: $id) { id firstName } }',
+    ]);
+    expect(JSON.parse(made[2]?.variables ?? '')).toEqual({ first: 120, after: null });
+    expect(JSON.parse(made[4]?.variables ?? '')).toEqual({ id: '1' });
+    for (const { query } of made) expect(query).toMatch(/^# .*\n# /);
+    expect(made[1]!.query).toContain('Similar lists: vacancies.');
+  });
+
+  test('there is an example without a list, and with one that has no other forms', () => {
+    const [persons] = served.adapters;
+    const countries = { ...persons!, all: undefined, connection: undefined };
+    const alone = examples({ adapters: [countries], entities: [] });
+    expect(alone.map(({ query }) => query)).toEqual([
+      expect.stringMatching(/^# Welcome![^]*persons\(first: 2\)/),
+    ]);
+    const without = examples({ adapters: [], entities: [] });
+    expect(without.map(({ query }) => body(query))).toEqual(['query Welcome { __typename }']);
+  });
 });
+
+function body(query: string): string {
+  return print(parse(query)).replaceAll(/\s+/g, ' ').trim();
+}
+
+const served = servedOffline(documentedSdl);

@@ -1,17 +1,20 @@
+// What needs a browser: GraphiQL, and the pages of examples/relay.
+
 import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import fetchable from '../../examples/relay/gateway.config.ts';
 import { listen } from '../../src/http/listen.ts';
+import { startIssuer } from '../http/auth/issuer.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { openBrowser } from '../support/clients/browser.ts';
+import { openBrowser, recordComplaints, recordRequests } from '../support/clients/browser.ts';
 import { bundleRelayPage, compileRelay } from '../support/clients/relay-app.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 
 /** The origin of the application: the test itself answers with its page. */
 const ORIGIN = 'http://localhost:3000';
 const KEY = 'key-of-the-page';
-const credential = { 'x-api-key': KEY };
+const sentByPage = { 'x-api-key': KEY };
 const config = {
   corsOrigins: [ORIGIN],
   auth: {
@@ -25,6 +28,62 @@ beforeAll(async () => {
   browser = await openBrowser();
 });
 afterAll(() => browser?.close());
+
+const TABS = ['AllPersons', 'Persons', 'PersonsConnection', 'LastPersons', 'Person'];
+
+test('GraphiQL opens with a valid credential, runs an example with it, stores it nowhere, and asks only the gateway', async () => {
+  await using issuer = await startIssuer();
+  const auth = { apiKeys: [entryFor(KEY, 'portal', 'read')], jwt: issuer.jwt };
+  await using gateway = await startGatewayOverSandbox({}, { config: { auth } });
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  const page = await browser.newPage();
+  const requests = recordRequests(page);
+  const complaints = recordComplaints(page);
+  await page.goto(server.url);
+  expect(page.url()).toBe(`${server.url}/graphql`);
+  expect(await page.getByText('made up').count()).toBe(0);
+  const tabs = page.locator('.graphiql-tab-button');
+
+  const field = page.getByLabel('API key or bearer token');
+  await page.getByText('answers only callers with an API key or a bearer token').waitFor();
+  const sentWith = async (credential: string) => {
+    const sent = page.waitForRequest((each) => isProbe(each.url(), each.postData()));
+    await field.fill(credential);
+    await field.press('Enter');
+    const { authorization, 'x-api-key': key } = await (await sent).allHeaders();
+    return { authorization, key };
+  };
+  const token = { authorization: 'Bearer eyJh.eyJz.sig', key: undefined };
+  expect(await sentWith('Bearer eyJh.eyJz.sig')).toEqual(token);
+  await page.getByText('does not accept this API key or bearer token').waitFor();
+  expect(await tabs.count()).toBe(0);
+  expect(await sentWith(KEY)).toEqual({ authorization: undefined, key: KEY });
+  await page.getByText('Sent with every request of this page').waitFor();
+  await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
+  await page.locator('.graphiql-doc-explorer').getByText('Query', { exact: true }).waitFor();
+
+  expect(await tabs.allTextContents()).toEqual(TABS);
+  await page.locator('.graphiql-execute-button').click();
+  const result = page.locator('.graphiql-response .view-lines');
+  await result.getByText('"allPersons"').first().waitFor();
+
+  const picture = page.waitForRequest(/\/pictures\//);
+  await page.evaluate(() => fetch('/pictures/ada.png'));
+  expect(await (await picture).allHeaders()).not.toHaveProperty('x-api-key');
+  const kept = await page.evaluate(() =>
+    JSON.stringify([localStorage, sessionStorage, document.cookie, location.href]),
+  );
+  expect(kept).not.toContain(KEY);
+  const isElsewhere = (url: string) =>
+    !/^(data|blob):/.test(url) && new URL(url).origin !== server.url;
+  expect(requests.filter(isElsewhere)).toEqual([]);
+  expect(complaints.filter((each) => !/401|404/.test(each))).toEqual([]);
+});
+
+function isProbe(url: string, sent: string | null): boolean {
+  return url.endsWith('/graphql') && sent?.includes('{ __typename }') === true;
+}
 
 test('the artifacts of examples/relay are those that the compiler writes', () => {
   expect(() => compileRelay('examples/relay', ['--validate'])).not.toThrow();
@@ -51,7 +110,7 @@ test('examples/relay pages through the candidates of each vacancy in both direct
   const { data } = await gateway.ask<{ allVacancies: Vacancy[] }>(
     '{ allVacancies(limit: 2) { id allCandidates { id person { firstName } } } }',
     {},
-    { headers: credential },
+    { headers: sentByPage },
   );
   const [first, second] = data.allVacancies.map(({ id, allCandidates }) =>
     allCandidates.map((candidate) => `${id} ${candidate.id} ${candidate.person.firstName}`),
@@ -104,7 +163,7 @@ async function open(bundle: string, gateway: TestGateway, size: object): Promise
   await page.route(`${ORIGIN}/`, (route) =>
     route.fulfill({ contentType: 'text/html', body: '<!doctype html><body></body>' }),
   );
-  const hash = JSON.stringify({ gateway: `${server.url}/graphql`, credential, size });
+  const hash = JSON.stringify({ gateway: `${server.url}/graphql`, credential: sentByPage, size });
   await page.goto(`${ORIGIN}/#${encodeURIComponent(hash)}`);
   await page.addScriptTag({ content: bundle });
   return {
