@@ -243,7 +243,7 @@ interface ConversationParts {
   readonly writeTurn: () => Promise<void>;
 }
 
-/** A request on its way through the plugins of Yoga, and the methods that answer it. */
+/** A request on its way through the plugins of Yoga, and the methods that answer it. Stages see only its `Exchange`. */
 class Conversation implements Sending {
   readonly exchange: Exchange;
   /** Whether its answer is a stream. */
