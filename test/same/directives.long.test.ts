@@ -121,17 +121,6 @@ test('the directives of an operation that was not selected do not reach the serv
   for (const operationName of ['A', 'B']) await world.expectSame({ query, operationName });
 });
 
-test.each([
-  ['fields of the service', '{ persons(first: 1) { items { id firstName @skip(if: $n) } } }'],
-  ['a drain', '{ allPersons(limit: 1) { id ... @include(if: $n) { firstName } } }'],
-  ['a connection', '{ personsConnection(first: 1) { nodes { id } totalCount @include(if: $n) } }'],
-])('null for a condition is an error in %s', async (_, selected) => {
-  await using gateway = await startGatewayOverFake();
-  const { errors } = await gateway.ask(`query ($n: Boolean = true) ${selected}`, { n: null });
-  expect(errors?.length).toBeGreaterThan(0);
-  expect((await gateway.ask(`query ($n: Boolean = true) ${selected}`)).errors).toBeUndefined();
-});
-
 test('a mutation with null for a condition is not sent, because some services take null for false', async () => {
   await using gateway = await startGatewayOverFake(
     {},

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import {
   failure,
   makeExecutableSchema,
@@ -96,63 +95,6 @@ const ANSWERS: readonly {
     },
   },
   {
-    title: 'fields are in the order of the operation, whoever answers them',
-    query:
-      '{ b: allTeams(limit: 1) { id } __typename a: team(id: 3) { id } c: __type(name: "Team") { name } }',
-    data: { b: [{ id: 0 }], __typename: 'Query', a: { id: 3 }, c: { name: 'Team' } },
-  },
-  {
-    title: 'errors of the service have the path that the caller sees',
-    query: `{
-      t: team(id: 2) { f: fails }
-      all: allTeams(limit: 2) { f: fails }
-      c: teamsConnection(first: 1) { e: edges { n: node { f: fails } } }
-      _entities(representations: [{ __typename: "Team", id: 9 }]) { ... on Team { f: fails } }
-    }`,
-    data: {
-      t: { f: null },
-      all: [{ f: null }, { f: null }],
-      c: { e: [{ n: { f: null } }] },
-      _entities: [{ f: null }],
-    },
-    errors: [
-      ['No value for 2.', ['t', 'f']],
-      ['No value for 0.', ['all', 0, 'f']],
-      ['No value for 1.', ['all', 1, 'f']],
-      ['No value for 0.', ['c', 'e', 0, 'n', 'f']],
-      ['No value for 9.', ['_entities', 0, 'f']],
-    ],
-  },
-  {
-    title: 'nested lists are filled below fields of the service, in lists, records and each other',
-    query: `{
-      team(id: 3) { all: allPeople { id } }
-      allTeams(limit: 3) { peopleConnection(first: 1) { nodes { id } pageInfo { hasNextPage } totalCount } }
-      _entities(representations: [{ __typename: "Team", id: 1 }]) { ... on Team { allPeople { name } } }
-    }`,
-    data: {
-      team: { all: [{ id: 'p0' }, { id: 'p1' }, { id: 'p2' }] },
-      allTeams: [
-        { peopleConnection: { nodes: [], pageInfo: { hasNextPage: false }, totalCount: 0 } },
-        {
-          peopleConnection: {
-            nodes: [{ id: 'p0' }],
-            pageInfo: { hasNextPage: false },
-            totalCount: 1,
-          },
-        },
-        {
-          peopleConnection: {
-            nodes: [{ id: 'p0' }],
-            pageInfo: { hasNextPage: true },
-            totalCount: 2,
-          },
-        },
-      ],
-      _entities: [{ allPeople: [{ name: 'Person 0' }] }],
-    },
-  },
-  {
     title: 'each of several hundred nested lists is below its own parent',
     query: `{ teams(first: 50) { items { ${ALIASES.map((key) => `${key}: allPeople(limit: 1) { id }`).join(' ')} } } }`,
     data: {
@@ -222,38 +164,6 @@ test.each([
   expect(world.requests() - before).toBe(expected);
 });
 
-test('integers that JavaScript cannot represent keep their digits, wherever they are', async () => {
-  const team =
-    '{"id":1,"big":{"at":[12345678901234567890,-98765432109876543210],"text":"1234567890123456789"}}';
-  const page = `{"pageInfo":{"hasNextPage":false,"endCursor":null},"items":[${team.replace('{', '{"_rs_Team_key0":1,')}]}`;
-  await using world = await startGatewayOverFake({}, { snapshot: SDL });
-  world.upstream.answer((response, { body }) => {
-    const data = body.includes('_rsRecord0')
-      ? `"_rsRecord0":${team}`
-      : body.includes('teams')
-        ? `"teams":${page}`
-        : `"team":${team}`;
-    const type = { 'content-type': 'application/json' };
-    response.writeHead(200, type).end(`{"data":{${data}}}`);
-  });
-  for (const query of [
-    '{ team(id: 1) { big } }',
-    '{ __typename team(id: 1) { big } __type(name: "Team") { name } }',
-    '{ allTeams { big } }',
-    '{ teamsConnection { edges { node { big } } } }',
-    '{ _entities(representations: [{ __typename: "Team", id: 1 }]) { ... on Team { big } } }',
-  ]) {
-    const response = await world.fetch('/graphql', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query }),
-    });
-    expect(await response.text()).toContain(
-      '"big":{"at":[12345678901234567890,-98765432109876543210],"text":"1234567890123456789"}',
-    );
-  }
-});
-
 test('a mutation is only sent if it is allowed, wherever it is selected, and lists are read anew after it', async () => {
   await using world = await startTeams({ mutations: ['rename'] });
   const first = '{ allTeams(limit: 1) { name } }';
@@ -264,16 +174,6 @@ test('a mutation is only sent if it is allowed, wherever it is selected, and lis
   await using closed = await startTeams();
   const { errors } = await closed.ask('mutation { rename(id: 0, name: "Anna") { name } }');
   expect(errors).toMatchObject([{ extensions: { code: 'FORBIDDEN' } }]);
-});
-
-test('the cursor of a record is the same whatever is selected of the record', async () => {
-  await using world = await startTeams();
-  const edges = 'edges { cursor node { id @skip(if: true) ... @include(if: false) { id } name } }';
-  const { data } = await world.ask<Record<string, { edges: { cursor: string }[] }>>(
-    `{ a: teamsConnection(first: 3) { edges { cursor } } b: teamsConnection(first: 3) { ${edges} } }`,
-  );
-  const [a, b] = Object.values(data).map((list) => list.edges.map(({ cursor }) => cursor));
-  expect(b).toEqual(a);
 });
 
 const LONG_NAMES = Array.from({ length: 6 }, (_, at) => `${'x'.repeat(200)}${at}: name`).join(' ');

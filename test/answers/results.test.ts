@@ -4,37 +4,10 @@ import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 
 const snapshot = readFileSync('schema/results.graphql', 'utf8');
-const FORBIDDEN = {
-  message: 'You may not see the managers.',
-  extensions: {
-    code: 'FORBIDDEN',
-    result: {
-      __typename: 'ManagersError',
-      errorType: 'FORBIDDEN',
-      message: 'You may not see the managers.',
-    },
-  },
-};
-
 let world: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 beforeEach(async () => {
   world = await startGatewayOverSandbox({ schema: 'results', persons: 30 }, { snapshot });
   onTestFinished(() => world[Symbol.asyncDispose]());
-});
-
-test('an error in place of a page fails every derived field with the words of the service', async () => {
-  world.sandbox.rights.managers = false;
-  const { data, errors } = await world.ask(
-    '{ allManagers { id } managersConnection(first: 2, after: null) { nodes { id } } counted: managersConnection { many: totalCount } }',
-  );
-  expect(data).toEqual({
-    allManagers: null,
-    managersConnection: null,
-    counted: { many: null },
-  });
-  const paths = [['allManagers'], ['managersConnection'], ['counted', 'many']];
-  expect(errors).toEqual(expect.arrayContaining(paths.map((path) => ({ ...FORBIDDEN, path }))));
-  expect(errors).toHaveLength(paths.length);
 });
 
 test('an error in place of a page ends a stream with the words of the service', async () => {
@@ -100,4 +73,70 @@ test('results that are interfaces are read like unions, also if fields of their 
       },
     },
   ]);
+});
+
+const SDL = `
+  type Query { teams(first: Int, after: String): TeamsResult! }
+  union TeamsResult = Teams | TeamsError
+  type Teams { items: [Team!]! pageInfo: PageInfo! }
+  type Team { id: Int! }
+  type TeamsError { errorType: ErrorType! message: String! retryAfter: Float }
+  enum ErrorType { FORBIDDEN }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+`;
+const MANY_TEAMS = Array.from({ length: 30 }, (_, id) => ({ id }));
+const REFUSED = {
+  __typename: 'TeamsError',
+  errorType: 'FORBIDDEN',
+  message: 'The rest is not for you.',
+  retryAfter: 0.5,
+};
+
+test('an error in place of a page in the middle of a list keeps its type and words', async () => {
+  const schema = makeExecutableSchema(SDL, {
+    Query: {
+      teams: (_: unknown, args: PageArgs) => {
+        const page = pageOf(MANY_TEAMS, args, 10);
+        return page.items.some(({ id }) => id === 25) ? REFUSED : { __typename: 'Teams', ...page };
+      },
+    },
+  });
+  await using told = await startGatewayOverSandbox({ schema }, { snapshot: SDL });
+  const drain = await told.ask('{ allTeams { id } }');
+  expect(drain.errors).toEqual([
+    {
+      message: expect.stringContaining('The rest is not for you.'),
+      path: ['allTeams'],
+      extensions: {
+        code: 'DRAIN_INTERRUPTED',
+        reason: 'FORBIDDEN',
+        result: REFUSED,
+        drained: expect.any(Number),
+        resumeAfter: expect.any(String),
+      },
+    },
+  ]);
+  const connection = await told.ask('{ teamsConnection(first: 30) { nodes { id } } }');
+  expect(connection).toEqual({
+    data: { teamsConnection: null },
+    errors: [
+      {
+        message: REFUSED.message,
+        path: ['teamsConnection'],
+        extensions: { code: 'FORBIDDEN', result: REFUSED },
+      },
+    ],
+  });
+});
+
+test('records are found through the result that has them, in one request', async () => {
+  const query = `query ($r: [_Any!]!) { _entities(representations: $r) { ... on PersonItem { lastName } } }`;
+  const r = [3, '4', 3].map((id) => ({ __typename: 'PersonItem', id }));
+  await world.ask('{ __typename }');
+  const { graphql: before } = world.sandbox.stats.requests;
+  const { data, errors } = await world.ask(query, { r });
+  expect(errors).toBeUndefined();
+  const [castro, dvorak] = [{ lastName: 'Castro' }, { lastName: 'Dvořák' }];
+  expect(data).toEqual({ _entities: [castro, dvorak, castro] });
+  expect(world.sandbox.stats.requests.graphql - before).toBe(1);
 });

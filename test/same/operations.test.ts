@@ -1,4 +1,4 @@
-import { buildSchema } from 'graphql';
+import { buildSchema, type GraphQLFieldResolver } from 'graphql';
 import { expect, test } from 'vitest';
 import { makeExecutableSchema } from '../support/imitations/honest.ts';
 import { sideBySide } from './side-by-side.ts';
@@ -128,3 +128,42 @@ test('a schema whose query type has another name keeps it', async () => {
       '{ __schema { queryType { name } mutationType { name } } __type(name: "QueryRoot") { name kind } }',
   });
 });
+
+test('the service receives only the selected operation, with its name', async () => {
+  const world = await sideBySide({ schema: namesSchema() });
+  for (const [query, name] of [
+    ['query Hello { operation }', 'Hello'],
+    ['{ operation }', 'none'],
+  ] as const) {
+    const { through } = await world.expectSame({ query });
+    expect(through.data).toBe(`{"operation":"${name}"}`);
+  }
+
+  const query = `query Hello { operation ...F } query Other($x: Int) { b: operation(x: $x) }
+    mutation Change { operation } fragment F on Query { again: operation }`;
+  for (const operationName of ['Hello', 'Other', 'Change']) {
+    const { sent } = await world.expectSame({ query, operationName });
+    expect(sent).toEqual([
+      expect.objectContaining({ query: expect.stringContaining(operationName) }),
+    ]);
+    for (const other of ['Hello', 'Other', 'Change']) {
+      if (other !== operationName) expect(sent[0]!.query).not.toContain(other);
+    }
+  }
+});
+
+test('the description of the schema is served', async () => {
+  const described = '"""All about people."""\nschema { query: Query }\ntype Query { a: String }';
+  const world = await sideBySide({ schema: buildSchema(described), snapshot: described });
+  await world.expectSame({ query: '{ __schema { description } }' });
+});
+
+const operation = (...[, , , info]: Parameters<GraphQLFieldResolver<never, unknown, never>>) =>
+  info.operation.name?.value ?? 'none';
+
+function namesSchema() {
+  return makeExecutableSchema(
+    'type Query { operation(x: Int): String } type Mutation { operation: String }',
+    { Query: { operation }, Mutation: { operation } },
+  );
+}
