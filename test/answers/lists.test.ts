@@ -1,0 +1,215 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { altered, json, text, type AnsweredPage } from '../support/imitations/scripted.ts';
+
+type Path = (string | number)[];
+
+/** The three ways to the records of a list, with the path at which each has them. */
+const WAYS: readonly (readonly [field: string, query: string, records: Path])[] = [
+  ['persons', '{ persons(first: 3) { items { id name: firstName } } }', ['persons', 'items']],
+  ['allPersons', '{ allPersons(limit: 3) { id name: firstName } }', ['allPersons']],
+  [
+    'personsConnection',
+    '{ personsConnection(first: 3) { nodes { id name: firstName } } }',
+    ['personsConnection', 'nodes'],
+  ],
+];
+const OURS = WAYS.slice(1);
+
+let world: GatewayOverFake;
+beforeAll(async () => {
+  world = await startGatewayOverFake();
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+/** Errors of records, beside honest data. Names are null where an error says so. */
+function withErrors(errors: readonly unknown[]) {
+  return altered((body) => {
+    body.errors = errors;
+    for (const error of errors) {
+      const [, , index, field] = (error as { path?: Path } | null)?.path ?? [];
+      if (field === 'name') body.data['persons']!.items[Number(index)]!['name'] = null;
+    }
+  });
+}
+
+const LOCKED = {
+  message: 'Locked: "é" \u2028 {}',
+  extensions: { code: 'LOCKED', by: [{ a: null }] },
+};
+
+test.each(WAYS)('errors of records in %s have the path of the caller', async (field, query, at) => {
+  const sent = [
+    { ...LOCKED, path: ['persons', 'items', 1, 'name'], locations: [{ line: 9, column: 7 }] },
+    { message: 'Another of that name.', path: ['persons', 'items', 1, 'name'] },
+    { message: 'Of another name.', path: ['persons', 'items', 2, 'name'] },
+    { message: 'Beside a value that is there.', path: ['persons', 'items', 0, 'id'] },
+    { message: 'Of the whole list.', path: ['persons'] },
+    { message: 'Of no place.' },
+  ];
+  world.upstream.answer(withErrors(sent));
+  const { data, errors = [] } = await world.ask(query);
+  const records = at.reduce((value, step) => (value as never)[step], data as unknown);
+  expect((records as { name: unknown }[]).map(({ name }) => name === null)).toEqual([
+    false,
+    true,
+    true,
+  ]);
+  expect(errors.map(({ message }) => message).toSorted()).toEqual(
+    sent.map(({ message }) => message).toSorted(),
+  );
+  // Locations would refer to the text that the gateway sent.
+  expect(errors).toContainEqual({ ...LOCKED, path: [...at, 1, 'name'] });
+  expect(errors).toContainEqual({ message: 'Of another name.', path: [...at, 2, 'name'] });
+  expect(field).toBe(at[0]);
+});
+
+test.each(WAYS)(
+  'an error without data fails %s with the words of the service',
+  async (field, query) => {
+    const error = { message: 'Out of order.', extensions: { code: 'CLOSED', until: 'noon' } };
+    const placed = { ...error, path: ['persons'] };
+    for (const reply of [
+      json({ errors: [error] }),
+      json({ data: null, errors: [error] }),
+      json({ data: null, errors: [placed] }),
+      json({ data: { persons: null }, errors: [placed] }),
+      json({ data: {}, errors: [error] }),
+      json({ errors: [error] }, 404),
+      json({ errors: [error] }, 202),
+      // A query is sent again after a 5xx, and then gets the errors of the service.
+      json({ errors: [error] }, 500),
+    ]) {
+      world.upstream.answer(reply);
+      const { errors } = await world.ask(query);
+      // Errors of forwarded fields are passed on unchanged: the gateway does not add a path.
+      if (field === 'persons') expect(errors).toMatchObject([error]);
+      else expect(errors).toEqual([{ ...error, path: [field] }]);
+    }
+  },
+);
+
+const at = (...path: unknown[]) => ({ message: 'Oops.', path });
+
+test.each<[string, unknown]>([
+  ['no message', {}],
+  ['a message that is not a string', { message: { a: 1 } }],
+  ['null', null],
+  ['a list', ['Oops.']],
+  ['a path that is a string', { message: 'Oops.', path: 'persons' }],
+  ['an empty path', at()],
+  ['a path with null', at('persons', null, 'id')],
+  ['a path with a negative number', at('persons', 'items', -1)],
+  ['a path to another field', at('people', 'items', 0)],
+  ['a path with its numbers as text', at('persons', 'items', '0', 'id')],
+  ['a path below a leaf', at('persons', 'items', 0, 'id', 'x', 'y')],
+  ['a path far behind the end', at('persons', 'items', 4_294_967_294)],
+  ['a path of ten thousand', at(...Array<string>(10_000).fill('persons'))],
+  ['a path to the prototype', at('persons', '__proto__', 'spoilt')],
+  ['locations that are nonsense', { message: 'Oops.', locations: 'here' }],
+])('an odd error does not affect the data that comes with it: %s', async (_, error) => {
+  for (const [, query] of WAYS) {
+    world.upstream.answer(altered(() => {}));
+    const { data: honest } = await world.ask(query);
+    world.upstream.answer(withErrors([error]));
+    const { data, errors = [] } = await world.ask(query);
+    expect(data, query).toEqual(honest);
+    expect(errors, query).toHaveLength(1);
+    expect(errors[0]!.message, query).toMatch(
+      /^Oops\.$|^The recruiting service reported an error\.$/,
+    );
+  }
+  expect({}).not.toHaveProperty('spoilt');
+});
+
+const rawJson = (JSON as unknown as { rawJSON(text: string): never }).rawJSON;
+
+/** Pages that are not what the snapshot promises. */
+test.each<[string, (page: AnsweredPage) => unknown]>([
+  ['no items', (page) => delete (page as Partial<AnsweredPage>).items],
+  ['text for items', (page) => (page.items = 'x' as never)],
+  ['text for a record', (page) => (page.items[1] = 'x' as never)],
+  ['a long integer for a record', (page) => (page.items[1] = rawJson('12345678901234567890'))],
+  ['no pageInfo', (page) => delete (page as Partial<AnsweredPage>).pageInfo],
+  ['null for pageInfo', (page) => (page.pageInfo = null as never)],
+  ['text for hasNextPage', (page) => (page.pageInfo['hasNextPage'] = 'false')],
+  ['an object for endCursor', (page) => (page.pageInfo['endCursor'] = { a: 1 })],
+])('a page with %s is a coded error at the list', async (_what, change) => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(altered(({ data }) => void change(data['persons']!)));
+  for (const [field, query] of [
+    ['allPersons', '{ allPersons { id } }'],
+    ['personsConnection', '{ personsConnection(first: 60) { nodes { id } } }'],
+  ] as const) {
+    const { errors } = await gateway.ask(query);
+    expect(errors, query).toHaveLength(1);
+    expect(errors![0]!.path?.[0], query).toBe(field);
+    expect(errors![0]!.extensions?.['code'], query).toMatch(
+      /^(UPSTREAM_BAD_RESPONSE|DRAIN_STALLED|DRAIN_INTERRUPTED)$/,
+    );
+  }
+});
+
+test.each<[string, unknown]>([
+  ['a number for a list', { persons: 5, _rsRecord0: 'x' }],
+  ['null for all data', null],
+  ['an object without the field', {}],
+])('%s is UPSTREAM_BAD_RESPONSE at each derived field', async (_what, data) => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(json({ data }));
+  for (const [field, query] of [
+    ...OURS,
+    ['personsConnection', '{ personsConnection { totalCount } }'],
+    ['person', '{ person(id: "1") { id } }'],
+  ] as const) {
+    const { errors = [] } = await gateway.ask(query);
+    expect(errors.length, query).toBeGreaterThan(0);
+    for (const error of errors) {
+      expect(error).toMatchObject({ extensions: { code: 'UPSTREAM_BAD_RESPONSE' } });
+      expect(error.path![0]).toBe(field);
+    }
+  }
+});
+
+test('a custom scalar of a record is passed as it is, with an error inside of it', async () => {
+  const snapshot = `
+    scalar Json
+    type Query { rows(first: Int, after: String): Rows! }
+    type Rows { items: [Row!]! pageInfo: PageInfo! }
+    type Row { id: ID! extra: Json }
+    type PageInfo { hasNextPage: Boolean! endCursor: String }`;
+  await using gateway = await startGatewayOverFake({}, { snapshot });
+  const extra = [
+    { a: [null, 1.5, 'x'] },
+    { b: JSON.parse('['.repeat(400) + ']'.repeat(400)) as never },
+  ];
+  const page = {
+    items: [{ id: '1', x: extra }],
+    pageInfo: { hasNextPage: false, endCursor: null },
+  };
+  const path = ['rows', 'items', 0, 'x', 0, 'a', 0];
+  gateway.upstream.answer(json({ data: { rows: page }, errors: [{ message: 'Inside.', path }] }));
+  for (const [query, records] of [
+    ['{ rows { items { x: extra } } }', ['rows', 'items']],
+    ['{ allRows { x: extra } }', ['allRows']],
+    ['{ rowsConnection { nodes { x: extra } } }', ['rowsConnection', 'nodes']],
+  ] as const) {
+    const { data, errors } = await gateway.ask(query);
+    expect(JSON.stringify(data)).toContain(JSON.stringify(extra));
+    expect(errors).toEqual([{ message: 'Inside.', path: [...records, ...path.slice(2)] }]);
+  }
+});
+
+test.each([
+  ['before the data', (data: string) => `{"extensions":{"cost":12},${data}}`],
+  ['behind the data', (data: string) => `{${data},"extensions":{"cost":12}}`],
+  ['with null errors', (data: string) => `{${data},"errors":null,"extensions":null}`],
+  ['behind a byte order mark', (data: string) => `\uFEFF{${data}}`],
+])('what the service adds to the data of a list is not part of it: %s', async (_, spell) => {
+  const records = [{ id: '1', name: 'Ada' }];
+  const page = { items: records, pageInfo: { hasNextPage: false, endCursor: null } };
+  world.upstream.answer(text(spell(`"data":${JSON.stringify({ persons: page })}`), 200));
+  const [[, all], [, connection]] = OURS as [(typeof WAYS)[0], (typeof WAYS)[0]];
+  expect(await world.ask(all)).toEqual({ data: { allPersons: records } });
+  expect(await world.ask(connection)).toEqual({ data: { personsConnection: { nodes: records } } });
+});
