@@ -1,47 +1,23 @@
 import { expect, onTestFinished } from 'vitest';
-import { emergencyIn, type Emergency } from '../../src/tokens/emergency.ts';
+import { emergencyIn } from '../../src/tokens/emergency.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import { openSqliteStore } from '../../src/tokens/sqlite.ts';
 import { takeClaim, type State } from '../../src/tokens/state.ts';
 import type { TokenStore } from '../../src/tokens/store.ts';
+import { startService } from '../service/service.ts';
 import { runHere } from '../support/gateway/run-here.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 import { secretsIn } from '../support/gateway/written.ts';
-import { startService, type Service } from '../service/service.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
-export interface CommandResult {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
+interface Surroundings {
+  readonly env?: Record<string, string>;
+  readonly stdin?: readonly string[];
 }
 
 /** An operator with a folder, a service, and the `tokens` commands. */
-export interface Operator {
-  readonly service: Service;
-  readonly env: Record<string, string>;
-  /** The path of a file in the folder. */
-  file(name: string): string;
-  readonly storePath: string;
-  /** The emergency folder: the one of the store. */
-  readonly emergency: Emergency;
-  /** Runs a `tokens` command. Its output may not contain a secret. */
-  tokens(args: readonly string[], more?: Surroundings): Promise<CommandResult>;
-  /** Runs one that must succeed, and returns its output. */
-  done(...args: string[]): Promise<string>;
-  status(): Promise<Record<string, unknown>>;
-  /** The store, as another process on this machine would open it. Closed after the work. */
-  withStore<T>(work: (store: TokenStore) => Promise<T>): Promise<T>;
-  stored(): Promise<State>;
-  /** Changes what the store holds, as only time or other processes can. */
-  alter(changes: Partial<State> | ((state: State) => Partial<State>)): Promise<void>;
-}
+export type Operator = Awaited<ReturnType<typeof startOperator>>;
 
-interface Surroundings {
-  env?: Record<string, string>;
-  stdin?: readonly string[];
-}
-
-export async function startOperator(): Promise<Operator> {
+export async function startOperator() {
   const service = await startService({ persons: 3 });
   onTestFinished(() => service[Symbol.asyncDispose]());
   const folder = temporaryFolder();
@@ -49,6 +25,7 @@ export async function startOperator(): Promise<Operator> {
   const storePath = folder.file('tokens.db');
   const env = { RECRUITING_URL: service.url, TOKEN_STORE: `sqlite:${storePath}` };
 
+  /** Runs a `tokens` command. Its output may not contain a secret. */
   const tokens = async (args: readonly string[], { env: more = {}, stdin }: Surroundings = {}) => {
     const said = await runHere(['tokens', ...args], { ...env, ...more }, stdin);
     expect(secretsIn([said.stdout + said.stderr])).toEqual([]);
@@ -56,7 +33,8 @@ export async function startOperator(): Promise<Operator> {
     expect(said.stderr).not.toMatch(/^\s+at /m);
     return said;
   };
-  const withStore = async <T>(work: (store: TokenStore) => Promise<T>) => {
+  /** The store, as another process on this machine would open it. Closed after the work. */
+  const withStore = async <T>(work: (store: TokenStore) => Promise<T>): Promise<T> => {
     const store = openSqliteStore(storePath, createSealer([]));
     try {
       return await work(store);
@@ -68,20 +46,23 @@ export async function startOperator(): Promise<Operator> {
   return {
     service,
     env,
+    /** The path of a file in the folder. */
     file: folder.file,
     storePath,
+    /** The emergency folder: the one of the store. */
     emergency: emergencyIn(folder.path, createSealer([])),
     tokens,
-    done: async (...args) => {
+    /** Runs one that must succeed, and returns its output. */
+    done: async (...args: string[]) => {
       const { code, stdout, stderr } = await tokens(args);
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       return stdout;
     },
-    status: async () =>
-      JSON.parse((await tokens(['status', '--json'])).stdout) as Record<string, unknown>,
+    status: async () => JSON.parse((await tokens(['status', '--json'])).stdout) as object,
     withStore,
     stored: () => withStore(async (store) => (await store.read()).state!),
-    alter: (changes) =>
+    /** Changes what the store holds, as only time or other processes can. */
+    alter: (changes: Partial<State> | ((state: State) => Partial<State>)) =>
       withStore((store) =>
         store.update((state) => {
           const changed = typeof changes === 'function' ? changes(state!) : changes;

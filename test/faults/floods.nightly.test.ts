@@ -191,11 +191,6 @@ test.each<Flood>([
     all: /"items":\[\{"id"/,
   },
   {
-    what: 'operations with many comments',
-    happens: askedInTurn(25, (n) => ({ query: `${named(n)} ${'#\n'.repeat(30_000)}` })),
-    all: /"items":\[\{"id"/,
-  },
-  {
     what: 'a total of a list with long cursors',
     happens: async ({ upstream, ask }) => {
       upstream.answer(pagesOfOne(700));

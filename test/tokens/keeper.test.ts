@@ -17,7 +17,7 @@ import { StoreUnavailable, type TokenStore } from '../../src/tokens/store.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { memoryStore } from '../support/gateway/stores.ts';
 import { quickFolder } from '../support/quick-folder.ts';
-import { VirtualTime } from './simulate/virtual-time.ts';
+import { sleepIn, VirtualTime } from './simulate/virtual-time.ts';
 import {
   claimOf,
   exchanged,
@@ -700,13 +700,7 @@ async function worldOf({
     clock: {
       now: () => NOON + time.now + away.asleep,
       elapsed: () => time.now + away.asleep,
-      sleep: (ms, signal) =>
-        new Promise((resolve, reject) => {
-          const leave = () => reject(signal!.reason as Error);
-          if (signal?.aborted) return leave();
-          signal?.addEventListener('abort', leave);
-          time.after(Math.max(1, ms), resolve);
-        }),
+      sleep: sleepIn(time),
     },
     log,
     random: () => 0,

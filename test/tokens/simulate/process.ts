@@ -1,13 +1,11 @@
 import type { Logger } from 'pino';
 import { codeOf } from '../../../src/errors.ts';
-import type { Clock } from '../../../src/clock.ts';
 import type { Emergency } from '../../../src/tokens/emergency.ts';
 import { openTokenKeeper, type KeeperParts, type TokenKeeper } from '../../../src/tokens/keeper.ts';
 import { PLAIN_WORDING } from '../../../src/tokens/health.ts';
 import type { Pair } from '../../../src/tokens/pair.ts';
 import type { Received } from '../../../src/tokens/state.ts';
-import { setImmediate } from './turns.ts';
-import type { VirtualTime } from './virtual-time.ts';
+import { settled, sleepIn, type VirtualTime } from './virtual-time.ts';
 import { BEGINNING, type Database, type Kind } from './database.ts';
 import type { Observer } from './observer.ts';
 import type { Service } from './service.ts';
@@ -84,7 +82,6 @@ export class Process {
   wokenAt = 0;
   keeper: TokenKeeper | undefined;
   readonly #surroundings: Surroundings;
-  readonly #clock: Clock;
   /** Events that arrived while it was stopped. */
   readonly #inbox: (() => void)[] = [];
 
@@ -94,11 +91,10 @@ export class Process {
     this.machine = machine;
     this.name = `${machine.name}/${machine.starts}`;
     this.#surroundings = surroundings;
-    this.#clock = this.#newClock();
   }
 
   async start(): Promise<void> {
-    const { service, database, observer, link, random, log } = this.#surroundings;
+    const { time, service, database, observer, link, random, log } = this.#surroundings;
     const parts: KeeperParts = {
       store: database.open(this),
       service: service.of(this),
@@ -108,7 +104,11 @@ export class Process {
       by: 'host/1',
       wording: PLAIN_WORDING,
       meansExpired: (detail) => detail === 'token_expired',
-      clock: this.#clock,
+      clock: {
+        now: () => BEGINNING + time.now + this.machine.ahead,
+        elapsed: () => time.now,
+        sleep: sleepIn(time, (next) => this.run(next)),
+      },
       log,
       link,
       random,
@@ -142,28 +142,6 @@ export class Process {
         folder.files.delete(path);
         if (file) this.#surroundings.observer.onRemoved(this, file.received);
       },
-    };
-  }
-
-  #newClock(): Clock {
-    const { time } = this.#surroundings;
-    return {
-      now: () => BEGINNING + time.now + this.machine.ahead,
-      elapsed: () => time.now,
-      sleep: (ms, signal) =>
-        new Promise((resolve, reject) => {
-          if (signal?.aborted) return reject(signal.reason as Error);
-          const abort = () => {
-            timer.cancelled = true;
-            reject(signal?.reason as Error);
-          };
-          const wake = () => {
-            signal?.removeEventListener('abort', abort);
-            resolve();
-          };
-          const timer = time.after(Math.max(1, Math.ceil(ms)), () => this.run(wake));
-          signal?.addEventListener('abort', abort);
-        }),
     };
   }
 
@@ -275,7 +253,7 @@ export class Process {
     let token = await keeper.token();
     for (let replays = 0; ; replays += 1) {
       observer.onUse(this, token.value);
-      await setImmediate();
+      await settled();
       const verdict = service.judge(token.value);
       if (verdict.kind === 'works') {
         keeper.accepted(token);

@@ -1,4 +1,5 @@
-import { setImmediate } from './turns.ts';
+import { nextTick } from 'node:process';
+import type { Clock } from '../../../src/clock.ts';
 
 /** Something that happens at its time, unless it is cancelled. */
 export interface Happening {
@@ -36,7 +37,7 @@ export class VirtualTime {
   /** Lets time pass. Whatever an event woke does all that it can do at once before the next event. */
   async pass(ms: number, isOver: () => boolean = () => false): Promise<void> {
     const end = this.now + ms;
-    await setImmediate();
+    await settled();
     while (!isOver()) {
       const next = this.#planned.at(-1);
       if (!next || next.at > end) break;
@@ -44,7 +45,7 @@ export class VirtualTime {
       if (next.cancelled) continue;
       this.now = Math.max(this.now, next.at);
       next.happen();
-      await setImmediate();
+      await settled();
     }
     if (!isOver()) this.now = Math.max(this.now, end);
   }
@@ -53,4 +54,32 @@ export class VirtualTime {
   end(): void {
     this.#planned.length = 0;
   }
+}
+
+/** Everything that runs in promises has run by then, as after a turn of the event loop, which costs much more. */
+export function settled(): Promise<void> {
+  return new Promise((resolve) => nextTick(resolve));
+}
+
+/**
+ * The sleeps of a process in virtual time.
+ *
+ * @param wake continues what slept, when the process runs
+ */
+export function sleepIn(time: VirtualTime, wake = (next: () => void) => next()): Clock['sleep'] {
+  return (ms, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason as Error);
+      const abort = () => {
+        timer.cancelled = true;
+        reject(signal?.reason as Error);
+      };
+      const timer = time.after(Math.max(1, Math.ceil(ms)), () =>
+        wake(() => {
+          signal?.removeEventListener('abort', abort);
+          resolve();
+        }),
+      );
+      signal?.addEventListener('abort', abort);
+    });
 }
