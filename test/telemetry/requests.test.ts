@@ -36,8 +36,9 @@ beforeEach(async () => {
   before = await samples();
 });
 
-interface Sent {
+interface Situation {
   readonly query?: string;
+  /** A GET of it is sent without a credential, instead of an operation. */
   readonly path?: string;
   readonly headers?: Record<string, string>;
   /** What the service replies, in turn. Default: honest answers. */
@@ -45,129 +46,127 @@ interface Sent {
 }
 type Counts = Record<string, number>;
 
+interface Row extends Situation {
+  /** The facts that the log line has. */
+  readonly line: Readonly<Record<string, unknown>>;
+  /** The code that is counted; null: the request is not counted. Default: that of the line, or OK. */
+  readonly counted?: null;
+  /** The upstream requests by their outcome. */
+  readonly upstream?: Counts;
+}
+
 const page = (count: number) => `{ persons(first: ${count}) { items { id } } }`;
+const DRAIN = '{ allPersons { id } }';
 const failed = json({ errors: [{ message: 'of Max' }] });
 const OWN_CODE = { code: 'Max Mustermann' };
 const coded = json({ data: null, errors: [{ message: 'of Max', extensions: OWN_CODE }] });
-const people = { query: 'query OfMax { Max: persons { items { id } } }' };
-const clientNamed = (name: string, value: string, version: string): Sent => ({
+const named = (client: string, value: string, version: string): Situation => ({
   query: '{ __typename }',
-  headers: { [`${name}-name`]: value, [`${name}-version`]: version },
+  headers: { [`${client}-name`]: value, [`${client}-version`]: version },
 });
+const CLIENTS = ['graphql-client', 'apollographql-client'];
+const NO_PROBES = ['/x/health', '/x/ready', '/health/', '//health', '/graphql?query=/health'];
 
-test.each<[string, Sent, line: object, code: string | undefined, upstream: Counts]>([
-  [
-    'a drain',
-    { query: '{ allPersons { id } }' },
-    { status: 200, caller: 'portal', operationType: 'query', upstreamRequests: 6, pages: 6 },
-    'OK',
-    { ok: 6 },
-  ],
-  [
-    'an error of the service with a code of its own',
-    { ...people, replies: [coded] },
-    { status: 200, code: 'OTHER' },
-    'OTHER',
-    { graphql_error: 1 },
-  ],
-  [
-    'a drain that the service refuses',
-    { query: '{ allPersons { id } }', replies: [failed] },
-    { status: 200, code: 'OTHER' },
-    'OTHER',
-    { graphql_error: 1 },
-  ],
-  [
-    'an answer after two failures',
-    { query: page(2), replies: [cut, json({}, 502), honest] },
-    { status: 200, upstreamRequests: 3 },
-    'OK',
-    { UPSTREAM_UNREACHABLE: 1, UPSTREAM_BAD_RESPONSE: 1, ok: 1 },
-  ],
-  [
-    'a token that the service refuses',
-    { query: page(3), replies: [refusal('revoked')] },
-    { status: 200, code: 'UPSTREAM_UNAUTHORIZED' },
-    'UPSTREAM_UNAUTHORIZED',
-    { UPSTREAM_UNAUTHORIZED: 1 },
-  ],
-  [
-    'a mistake of the caller',
-    { query: '{ persons(first: -1) { items { id } } nothing }' },
-    { status: 200, code: 'BAD_USER_INPUT' },
-    'BAD_USER_INPUT',
-    {},
-  ],
-  [
-    'a caller with a wrong key',
-    { query: 'mutation { nothing }', headers: { 'x-api-key': 'of Max' } },
-    { status: 401, code: 'UNAUTHENTICATED' },
-    'UNAUTHENTICATED',
-    {},
-  ],
-  ['GraphiQL', { path: '/graphql' }, { status: 401, path: '/graphql' }, 'UNAUTHENTICATED', {}],
-  ['a probe', { path: '/health' }, { level: 20, status: 200, path: '/health' }, undefined, {}],
-  [
-    'a probe of readiness',
-    { path: '/ready' },
-    { level: 20, status: 200, path: '/ready' },
-    undefined,
-    {},
-  ],
-  ...['/x/health', '/x/ready', '/health/', '//health', '/graphql?query=/health'].map(
-    (path) =>
-      [
-        `${path}, which is no probe`,
-        { path },
-        { level: 30, status: 401 },
-        'UNAUTHENTICATED',
-        {},
-      ] as [string, Sent, object, string, Counts],
+const ROWS: Readonly<Record<string, Row>> = {
+  'a drain': {
+    query: DRAIN,
+    line: {
+      status: 200,
+      caller: 'portal',
+      operationType: 'query',
+      upstreamRequests: 6,
+      pages: 6,
+    },
+    upstream: { ok: 6 },
+  },
+  'an error of the service with a code of its own': {
+    query: 'query OfMax { Max: persons { items { id } } }',
+    replies: [coded],
+    line: { status: 200, code: 'OTHER' },
+    upstream: { graphql_error: 1 },
+  },
+  'a drain that the service refuses': {
+    query: DRAIN,
+    replies: [failed],
+    line: { status: 200, code: 'OTHER' },
+    upstream: { graphql_error: 1 },
+  },
+  'an answer after two failures': {
+    query: page(2),
+    replies: [cut, json({}, 502), honest],
+    line: { status: 200, upstreamRequests: 3 },
+    upstream: { UPSTREAM_UNREACHABLE: 1, UPSTREAM_BAD_RESPONSE: 1, ok: 1 },
+  },
+  'a token that the service refuses': {
+    query: page(3),
+    replies: [refusal('revoked')],
+    line: { status: 200, code: 'UPSTREAM_UNAUTHORIZED' },
+    upstream: { UPSTREAM_UNAUTHORIZED: 1 },
+  },
+  'a mistake of the caller': {
+    query: '{ persons(first: -1) { items { id } } nothing }',
+    line: { status: 200, code: 'BAD_USER_INPUT' },
+  },
+  'a caller with a wrong key': {
+    query: 'mutation { nothing }',
+    headers: { 'x-api-key': 'of Max' },
+    line: { status: 401, code: 'UNAUTHENTICATED' },
+  },
+  'a probe': { path: '/health', line: { level: 20, status: 200, path: '/health' }, counted: null },
+  'a probe of readiness': {
+    path: '/ready',
+    line: { level: 20, status: 200, path: '/ready' },
+    counted: null,
+  },
+  ...Object.fromEntries(
+    NO_PROBES.map((path) => [
+      `${path}, which is no probe`,
+      { path, line: { level: 30, status: 401, code: 'UNAUTHENTICATED' } },
+    ]),
   ),
-  [
-    'a path that contains a key or names people',
-    { path: '/rsk_secret/max@example.com?of=Max' },
-    { method: 'GET', status: 401, path: undefined },
-    'UNAUTHENTICATED',
-    {},
-  ],
-  ...['graphql-client', 'apollographql-client'].flatMap((name) => [
-    [
-      `an application in ${name}`,
-      clientNamed(name, 'people-web', '1.2.0'),
-      { client: 'people-web', clientVersion: '1.2.0' },
-      'OK',
-      {},
-    ] as [string, Sent, object, string, Counts],
-    ...['-x', 'a"b', 'x'.repeat(65), '{}'].map(
-      (odd) =>
-        [
-          `what is no application in ${name}: ${odd}`,
-          clientNamed(name, odd, odd),
-          { client: undefined, clientVersion: undefined },
-          'OK',
-          {},
-        ] as [string, Sent, object, string, Counts],
+  'a path that contains a key or names people': {
+    path: '/rsk_secret/max@example.com?of=Max',
+    line: { method: 'GET', status: 401, path: undefined, code: 'UNAUTHENTICATED' },
+  },
+  ...Object.fromEntries(
+    CLIENTS.map((client) => [
+      `an application in ${client}`,
+      {
+        ...named(client, 'people-web', '1.2.0'),
+        line: { client: 'people-web', clientVersion: '1.2.0' },
+      },
+    ]),
+  ),
+  ...Object.fromEntries(
+    CLIENTS.flatMap((client) =>
+      ['-x', 'a"b', 'x'.repeat(65), '{}'].map((odd) => [
+        `what is no application in ${client}: ${odd}`,
+        { ...named(client, odd, odd), line: { client: undefined, clientVersion: undefined } },
+      ]),
     ),
-  ]),
-])('%s has its log line and is counted', async (_, request, expected, counted, upstream) => {
-  await (await send(request)).text();
-  const line = await lineOf();
-  const facts = Object.keys(expected).map((name) => [name, line[name]]);
-  expect(Object.fromEntries(facts)).toEqual(expected);
+  ),
+};
+
+test.each(Object.entries(ROWS))('%s has its log line and is counted', async (_, row) => {
+  await (await send(row)).text();
+  const line = (await lineOf()) as { pages?: number; operationType?: string };
+  const facts = Object.keys(row.line).map((name) => [name, Reflect.get(line, name)]);
+  expect(Object.fromEntries(facts)).toEqual(row.line);
+  // Lines about the service have its words.
   expect(JSON.stringify(gateway.logged.filter(({ level }) => level !== 40))).not.toMatch(PRIVATE);
+  const isCounted = row.counted === undefined;
+  const { code = 'OK' } = row.line as { code?: string };
   expect(await grown('recruiting_requests_total')).toEqual(
-    counted === undefined ? {} : { [`{operation="",code="${counted}"}`]: 1 },
+    isCounted ? { [`{operation="",code="${code}"}`]: 1 } : {},
   );
-  const { operationType: type = 'none' } = line as { operationType?: string };
   expect(await grown('recruiting_request_duration_seconds_count')).toEqual(
-    counted === undefined ? {} : { [`{type="${type}"}`]: 1 },
+    isCounted ? { [`{type="${line.operationType ?? 'none'}"}`]: 1 } : {},
   );
+  const upstream = Object.entries(row.upstream ?? {});
   expect(await grown('recruiting_upstream_requests_total')).toEqual(
-    Object.fromEntries(Object.entries(upstream).map(([name, n]) => [`{outcome="${name}"}`, n])),
+    Object.fromEntries(upstream.map(([outcome, count]) => [`{outcome="${outcome}"}`, count])),
   );
-  const pages = (line as { pages?: number }).pages;
-  if (pages) expect(await grown('recruiting_pages_read_total')).toEqual({ '': pages });
+  if (line.pages) expect(await grown('recruiting_pages_read_total')).toEqual({ '': line.pages });
   expect(await gateway.gateway.metrics.text()).not.toMatch(PRIVATE);
 });
 
@@ -262,7 +261,10 @@ async function drains(): Promise<unknown[]> {
 }
 
 const MADE = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/;
-const named = (id: string, query: string): Sent => ({ query, headers: { 'x-request-id': id } });
+const withId = (id: string, query: string): Situation => ({
+  query,
+  headers: { 'x-request-id': id },
+});
 
 test('a request id is in the answer, in each upstream request of a stream, and in the log', async () => {
   const arrived = gateway.upstream.received.length;
@@ -278,7 +280,7 @@ test('a request id is in the answer, in each upstream request of a stream, and i
 test.each(['two words', 'x'.repeat(65), '{"level":60}', 'max@example.com'])(
   'the request id %j is replaced by one of the gateway',
   async (id) => {
-    const response = await send(named(id, '{ __typename }'));
+    const response = await send(withId(id, '{ __typename }'));
     expect(response.headers.get('x-request-id')).toMatch(MADE);
     const { requestId } = await lineOf();
     expect(requestId).toBe(response.headers.get('x-request-id'));
@@ -291,10 +293,10 @@ test('a shared upstream request has the id of the request that started it', asyn
   const arrived = gateway.upstream.received.length;
   const gate = Promise.withResolvers<void>();
   gateway.upstream.answer(after(gate.promise, honest));
-  const first = send(named('who-began-it', query));
+  const first = send(withId('who-began-it', query));
   await gateway.upstream.arrived(arrived + 1);
-  const second = send(named('who-joined-it', query));
-  const single = send(named('who-asks-alone', page(3)));
+  const second = send(withId('who-joined-it', query));
+  const single = send(withId('who-asks-alone', page(3)));
   await gateway.upstream.arrived(arrived + 2);
   gate.resolve();
   const ids = (await Promise.all([first, second, single])).map(({ headers }) =>
@@ -307,7 +309,7 @@ test('a shared upstream request has the id of the request that started it', asyn
 test('a retried upstream request keeps its id, and the retry is logged with it', async () => {
   const arrived = gateway.upstream.received.length;
   const replies = [json({}, 503), honest] as const;
-  await (await send({ ...named('sent-twice', page(4)), replies })).text();
+  await (await send({ ...withId('sent-twice', page(4)), replies })).text();
   expect(upstreamIds(arrived)).toEqual(['sent-twice', 'sent-twice']);
   await lineOf();
   expect(gateway.logged.filter(({ requestId }) => requestId === 'sent-twice')).toMatchObject([
@@ -321,7 +323,7 @@ test('a retried upstream request keeps its id, and the retry is logged with it',
 });
 
 /** Sends an operation, or a GET without a credential. */
-function send({ query, path, headers, replies }: Sent): Promise<Response> {
+function send({ query, path, headers, replies }: Situation): Promise<Response> {
   if (replies) gateway.upstream.answer(...replies);
   if (path !== undefined) return fetch(server.url + path);
   const credential = headers?.['authorization'] === undefined ? { 'x-api-key': KEY } : {};
