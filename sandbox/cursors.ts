@@ -1,4 +1,5 @@
 import { GraphQLError } from 'graphql';
+import type { Person, PersonList } from './person-list.ts';
 
 /**
  * What a cursor remembers of the last element of its page, which decides where the next page starts when the list
@@ -10,36 +11,25 @@ import { GraphQLError } from 'graphql';
  */
 export type CursorBehaviour = 'keyset' | 'record' | 'position';
 
-/** A list in the order of its sort keys, as it is at this moment. It has a number for each record. */
-export interface PagedList<T> {
-  readonly length: number;
-  slice(start: number, end: number): T[];
-  recordAt(position: number): number;
-  keyAt(position: number): string;
-  /** The position of the first record with a larger key. */
-  positionAfterKey(key: string): number;
-  /** The record's current position; undefined once it was removed. */
-  positionOf(record: number): number | undefined;
-}
-
 export interface PageArguments {
   first?: number | null;
   after?: string | null;
 }
 
-export interface Page<T> {
-  items: T[];
+interface Page {
+  items: Person[];
   pageInfo: { first: number; hasNextPage: boolean; endCursor: string | null };
 }
 
-/** @param limit the size of the largest page; the interface says that some lists have another one than 50 */
-export function pageOf<T>(
-  list: PagedList<T>,
+const LIMIT = 50;
+
+export function pageOf(
+  list: PersonList,
   { first, after }: PageArguments,
   behaviour: CursorBehaviour,
-  limit = 50,
-): Page<T> {
-  const size = pageSize(first, limit);
+): Page {
+  const size = Math.min(first ?? LIMIT, LIMIT);
+  if (size < 1) throw new GraphQLError(`first must be from 1 to ${LIMIT}, and it is ${first}.`);
   const start = after == null ? 0 : startAfter(after, list, behaviour);
   const items = list.slice(start, start + size);
   const end = start + items.length;
@@ -53,20 +43,12 @@ export function pageOf<T>(
   };
 }
 
-function pageSize(first: number | null | undefined, limit: number): number {
-  if (first == null) return limit;
-  if (first < 1) {
-    throw new GraphQLError(`first must be from 1 to ${limit}, and it is ${first}.`);
-  }
-  return Math.min(first, limit);
-}
-
-function cursorAt(position: number, list: CursorList, behaviour: CursorBehaviour): string {
+function cursorAt(position: number, list: PersonList, behaviour: CursorBehaviour): string {
   return seal(behaviour, behaviours[behaviour].remember(list, position));
 }
 
 /** The position at which the page after a cursor starts. */
-function startAfter(cursor: string, list: CursorList, behaviour: CursorBehaviour): number {
+function startAfter(cursor: string, list: PersonList, behaviour: CursorBehaviour): number {
   const { pattern, resume } = behaviours[behaviour];
   const memory = unseal(behaviour, cursor);
   if (memory === undefined || !pattern.test(memory)) {
@@ -75,13 +57,11 @@ function startAfter(cursor: string, list: CursorList, behaviour: CursorBehaviour
   return resume(list, memory);
 }
 
-type CursorList = PagedList<unknown>;
-
 interface Behaviour {
   /** Matches what `remember` returns. */
   pattern: RegExp;
-  remember: (list: CursorList, position: number) => string;
-  resume: (list: CursorList, memory: string) => number;
+  remember: (list: PersonList, position: number) => string;
+  resume: (list: PersonList, memory: string) => number;
 }
 
 const behaviours: Record<CursorBehaviour, Behaviour> = {

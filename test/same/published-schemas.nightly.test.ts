@@ -45,8 +45,7 @@ describe.each(publishedSchemas)('%s', (_, load) => {
   test(
     'the gateway passes on integers that JavaScript cannot represent, and what services add to answers',
     async () => {
-      const customScalars = BEYOND_JAVASCRIPT;
-      service = serviceOf({ schema, ...seededMock(SEED + 1, { customScalars }), amend });
+      service = serviceOf({ schema, ...seededMock(SEED + 1, BEYOND_JAVASCRIPT), amend });
       await expectSameAnswers(world, schema, RUNS);
     },
     RUNS * 2_000,

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import { systemClock, type Clock } from '../../../src/clock.ts';
 import type { TokenStore } from '../../../src/tokens/store.ts';
-import { type ServiceOptions, startService, type Service } from '../../service/service.ts';
-import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
+import type { Service, ServiceOptions } from '../../service/service.ts';
+import { startGatewayOverSandbox, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { memoryStore } from './stores.ts';
 
 export interface GatewayOverFake extends TestGateway {
@@ -21,22 +21,12 @@ export async function startGatewayOverFake(
   upstreamOptions: ServiceOptions = {},
   options: TestGatewayOptions = {},
 ): Promise<GatewayOverFake> {
-  const upstream = await startService(upstreamOptions);
   const waits: number[] = [];
   const { store, clock, age } = agingParts(waits);
-  const started = await startGateway(upstream, { clock, store, ...options });
+  const started = await startGatewayOverSandbox(upstreamOptions, { clock, store, ...options });
   await refreshedOnce(started.store);
   age(60_000);
-  return {
-    ...started,
-    upstream,
-    waits,
-    age,
-    [Symbol.asyncDispose]: async () => {
-      await started[Symbol.asyncDispose]();
-      await upstream[Symbol.asyncDispose]();
-    },
-  };
+  return { ...started, upstream: started.sandbox, waits, age };
 }
 
 /** A store in memory and an impatient clock, whose times can be set ahead. */
