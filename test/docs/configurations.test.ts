@@ -83,7 +83,7 @@ test('the configurations of routers send the key to this subgraph only, forward 
   const published = files.flatMap(({ subgraphs = [] }) =>
     Array.isArray(subgraphs) ? subgraphs : Object.values(subgraphs),
   );
-  expect(published).toHaveLength(2);
+  expect(published).toHaveLength(1);
   for (const { routing_url, schema } of published) {
     expect(routing_url).toBe('https://recruiting.internal/graphql');
     expect(schema).toEqual({ file: './recruiting.graphql' });
