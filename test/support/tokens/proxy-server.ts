@@ -1,7 +1,5 @@
-import { connect, createServer, type Server, type Socket } from 'node:net';
-import { createServer as createTlsServer } from 'node:tls';
+import { connect, createServer, type Socket } from 'node:net';
 import { listenForTest } from '../test-server.ts';
-import type { Certificate } from './certificate.ts';
 
 export interface ProxyServer {
   /** Its address, into which a test can put a user and a password. */
@@ -15,14 +13,13 @@ export interface ProxyServer {
 /** The proxy's answer to CONNECT; `open` opens the tunnel. */
 export type ProxyAnswer = (socket: Socket, open: () => void) => void;
 
-/** A proxy that opens tunnels, until the test is finished. With a certificate, its own connections use TLS. */
+/** A proxy that opens tunnels, until the test is finished. */
 export async function startProxy({
   answer = (socket, open) => {
     socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
     open();
   },
-  certificate,
-}: { answer?: ProxyAnswer; certificate?: Certificate } = {}): Promise<ProxyServer> {
+}: { answer?: ProxyAnswer } = {}): Promise<ProxyServer> {
   const heads: string[] = [];
   const chunks: Buffer[] = [];
   const serve = (socket: Socket) => {
@@ -42,9 +39,8 @@ export async function startProxy({
       });
     });
   };
-  const server: Server = certificate ? createTlsServer(certificate, serve) : createServer(serve);
   return {
-    host: `127.0.0.1:${await listenForTest(server)}`,
+    host: `127.0.0.1:${await listenForTest(createServer(serve))}`,
     heads,
     tunnelled: () => Buffer.concat(chunks).toString('latin1'),
   };
