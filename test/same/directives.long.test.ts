@@ -27,37 +27,6 @@ const [OWN_FIELD] = (parse(`{ ${OWN} }`).definitions[0] as OperationDefinitionNo
   .selections as readonly [FieldNode];
 
 test.each([
-  ['a mutation', 'mutation @inContext(country: "FR") { seen }'],
-  [
-    'a named operation, with a variable that has one',
-    'query Shop($in: String = "v" @tag(name: "v")) @inContext(country: $in) { seen OWN }',
-  ],
-  [
-    'fragments in each other',
-    `{ ...F @spread(name: "x") a: seen }
-     fragment F on Query @fragment(name: "f") { ... @inline(name: "i") { ...G @spread(name: "y") } }
-     fragment G on Query @fragment(name: "g") { OWN seen ...H @spread(name: "z") }
-     fragment H on Query @fragment(name: "h") { b: seen }`,
-  ],
-  [
-    'a spread that is skipped',
-    `query ($no: Boolean = false) { ...F @include(if: $no) @spread(name: "x") ...G @skip(if: $no) }
-     fragment F on Query { seen OWN } fragment G on Query @fragment(name: "g") { a: seen OWN }`,
-  ],
-])(
-  'a custom directive on %s reaches the service without the fields that the gateway answers',
-  async (_, query) => {
-    const world = await sideBySide({ schema: shopSchema() });
-    const { sentText, through } = await world.expectSame({ query: query.replaceAll('OWN', OWN) });
-    expect(through.errors).toBeUndefined();
-    expect(sentText).toHaveLength(1);
-    for (const [directive] of query.matchAll(/@(inContext|tag|spread|fragment|inline)/g)) {
-      expect(sentText[0]).toContain(directive);
-    }
-  },
-);
-
-test.each([
   ['a list', '{ allPersons @tag(name: "x") { id } }'],
   ['a connection', '{ seen personsConnection @tag(name: "x") { nodes { id } } }'],
   [
@@ -112,14 +81,6 @@ test(
   },
   RUNS * 2_000,
 );
-
-test('the directives of an operation that was not selected do not reach the service', async () => {
-  const world = await sideBySide({ schema: shopSchema() });
-  const query = `query A @inContext(country: "FR") { seen }
-    query B @inContext(country: "IT") { seen ...F @tag(name: "b") }
-    fragment F on Query { shop { name } }`;
-  for (const operationName of ['A', 'B']) await world.expectSame({ query, operationName });
-});
 
 test('a mutation with null for a condition is not sent, because some services take null for false', async () => {
   await using gateway = await startGatewayOverFake(
