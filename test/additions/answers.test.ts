@@ -70,6 +70,11 @@ const ANSWERED: Readonly<Record<string, Asked>> = {
       ],
     },
   },
+  'records of which a resolver returns ids, requested together': {
+    query: '{ best { name } }',
+    data: { best: ['1', '2', '3'].map((id) => ({ name: `Name ${id}` })) },
+    requests: 1,
+  },
   'a record of which a resolver returns all that is selected': {
     query: '{ top { id } }',
     data: { top: [{ id: '2' }, null, { id: '1' }] },

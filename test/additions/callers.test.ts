@@ -151,6 +151,29 @@ test.each<Refused>([
   },
 );
 
+test('an operation with own fields and too many values of the service is refused with advice', async () => {
+  await using gateway = await startGatewayOverSandbox(
+    { persons: 6_000 },
+    {
+      additions: {
+        typeDefs: 'extend type Query { own: Int }',
+        resolvers: { Query: { own: () => 1 } },
+      },
+    },
+  );
+  const { data, errors } = await gateway.ask(
+    '{ own allPersons { id a: id b: id c: id d: id e: id f: id g: id } }',
+  );
+  expect(data).toEqual({ own: 1, allPersons: null });
+  expect(errors).toEqual([
+    {
+      message: expect.stringContaining('`first` of a connection'),
+      path: ['allPersons'],
+      extensions: { code: 'OPERATION_TOO_COMPLEX' },
+    },
+  ]);
+});
+
 /** Executes operations with another context. */
 function withContext(change: (context: object) => object): Plugin {
   return {

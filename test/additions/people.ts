@@ -95,7 +95,7 @@ export function peopleAdditions(prefix = ''): Additions {
       type Badge { label: String! of: ${prefix}Person all: [${prefix}Person!] }
       type Numbers { many(n: Int!): [Numbers!]! drawn(n: Int!): [Int!]! }
       extend type Query {
-        top: [${prefix}Person] anyone: ${prefix}Named visitor: ${prefix}Person badges: [Badge!]!
+        top: [${prefix}Person] best: [${prefix}Person!]! anyone: ${prefix}Named visitor: ${prefix}Person badges: [Badge!]!
         own(big: ${prefix}Long): String! brokenRoot: String! numbers: Numbers!
       }
       extend type Mutation { praise(id: ID!): ${prefix}Person }
@@ -133,6 +133,7 @@ export function peopleAdditions(prefix = ''): Additions {
       },
       Query: {
         top: () => [{ id: '2' }, null, Promise.resolve({ id: '1' })],
+        best: () => ['1', '2', '3'].map((id) => ({ id })),
         anyone: () => ({ __typename: `${prefix}Person`, id: '3' }),
         visitor: () => ({ name: 'Ada' }),
         own: () => 'own',
