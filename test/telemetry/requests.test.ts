@@ -38,7 +38,7 @@ beforeEach(async () => {
 
 interface Situation {
   readonly query?: string;
-  /** A GET of it is sent without a credential, instead of an operation. */
+  /** A GET of it is sent with these headers alone, instead of an operation. */
   readonly path?: string;
   readonly headers?: Record<string, string>;
   /** What the service replies, in turn. Default: honest answers. */
@@ -124,6 +124,11 @@ const ROWS: Readonly<Record<string, Row>> = {
       { path, line: { level: 30, status: 401, code: 'UNAUTHENTICATED' } },
     ]),
   ),
+  'an unknown path': {
+    path: '/elsewhere',
+    headers: { 'x-api-key': KEY },
+    line: { method: 'GET', status: 404, path: undefined, code: 'BAD_USER_INPUT' },
+  },
   'a path that contains a key or names people': {
     path: '/rsk_secret/max@example.com?of=Max',
     line: { method: 'GET', status: 401, path: undefined, code: 'UNAUTHENTICATED' },
@@ -322,10 +327,10 @@ test('a retried upstream request keeps its id, and the retry is logged with it',
   ]);
 });
 
-/** Sends an operation, or a GET without a credential. */
+/** Sends an operation with a credential, or a GET. */
 function send({ query, path, headers, replies }: Situation): Promise<Response> {
   if (replies) gateway.upstream.answer(...replies);
-  if (path !== undefined) return fetch(server.url + path);
+  if (path !== undefined) return fetch(server.url + path, { headers: headers ?? {} });
   const credential = headers?.['authorization'] === undefined ? { 'x-api-key': KEY } : {};
   return fetch(`${server.url}/graphql?of=Max`, {
     method: 'POST',
