@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { readConfig, variables } from '../../src/config.ts';
 import { blocksOf, blockWith, DOCUMENTS, inlineCode } from '../support/docs/documents.ts';
-import { runHere } from '../support/gateway/run-here.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
 
 test('every value of a setting in the documentation is one that the gateway accepts', () => {
@@ -63,7 +62,7 @@ test('the adapters.json of docs/schema.md decides, skips and finds what its tabl
   expect(JSON.stringify(ways['Candidate'])).toContain('"activeCandidates"');
 });
 
-test('the configurations of routers send the key to this subgraph only, forward the names of clients, and name what is published', () => {
+test('the configurations of routers send the key to this subgraph only, and forward the names of clients', () => {
   const blocks = blocksOf('docs/supergraph.md').filter(({ language }) => language === 'yaml');
   const files = blocks.map(({ text }) => parse(text) as RouterFile);
   const headers = files.flatMap((file) => (file.headers === undefined ? [] : [file.headers]));
@@ -80,26 +79,6 @@ test('the configurations of routers send the key to this subgraph only, forward 
     const sent = [...CLIENT_HEADERS, 'x-api-key', 'authorization', 'cookie'];
     expect(sent.filter((each) => forwarded.test(each))).toEqual(CLIENT_HEADERS);
   }
-  const published = files.flatMap(({ subgraphs = [] }) =>
-    Array.isArray(subgraphs) ? subgraphs : Object.values(subgraphs),
-  );
-  expect(published).toHaveLength(1);
-  for (const { routing_url, schema } of published) {
-    expect(routing_url).toBe('https://recruiting.internal/graphql');
-    expect(schema).toEqual({ file: './recruiting.graphql' });
-  }
-});
-
-test('the supergraph.yaml of docs/supergraph.md is new enough for what its first command prints', async () => {
-  const [command] = blocksOf('docs/supergraph.md').filter(({ language }) => language === 'sh');
-  const [, options] = /start -- (schema print .*) > recruiting\.graphql/.exec(command!.text)!;
-  const { stdout } = await runHere(options!.split(' '));
-  const [, printed] = /federation\/v2\.(\d+)"/.exec(stdout)!;
-  const compose = parse(blockWith('docs/supergraph.md', '# supergraph.yaml')) as {
-    federation_version: string;
-  };
-  const [, composed] = /^=2\.(\d+)\.\d+$/.exec(compose.federation_version)!;
-  expect(Number(composed)).toBeGreaterThanOrEqual(Number(printed));
 });
 
 const CLIENT_HEADERS = ['graphql-client', 'apollographql-client'].flatMap((name) => [
@@ -111,7 +90,6 @@ interface RouterFile {
   readonly headers?: {
     readonly subgraphs: Record<string, { readonly request: [HeaderRule, HeaderRule?] }>;
   };
-  readonly subgraphs?: readonly Published[] | Record<string, Published>;
 }
 
 interface HeaderRule extends Header {
@@ -125,11 +103,6 @@ interface Header {
   readonly expression?: string;
   /** A regular expression for names. */
   readonly matching?: string;
-}
-
-interface Published {
-  readonly routing_url: string;
-  readonly schema: object;
 }
 
 test('the secret of docs/operating.md has all that the manifest of Kubernetes requires of it', () => {

@@ -1,112 +1,87 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { compose, type PublishedSubgraph } from '../support/supergraph/composition.ts';
-import { payrollSdl } from '../support/supergraph/payroll-subgraph.ts';
-import { runHere } from '../support/gateway/run-here.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { reviewsSdl } from '../support/supergraph/reviews-subgraph.ts';
 import { fullSdl } from '../support/imitations/honest.ts';
+import { compose } from '../support/supergraph/composition.ts';
+import { payrollSdl } from '../support/supergraph/payroll-subgraph.ts';
+import { printedSubgraph } from '../support/supergraph/printed-subgraph.ts';
+import { reviewsSdl } from '../support/supergraph/reviews-subgraph.ts';
 
-test('the subgraph composes with others that share PageInfo, extend Person and refer to it', async () => {
-  const { errors, publicSdl } = composeAll({
-    recruiting: await recruitingSdl(),
-    payroll: payrollSdl(),
-    reviews: reviewsSdl(),
-  });
+const usual = readFileSync('schema/upstream.graphql', 'utf8');
+const renamedRoots = `${usual
+  .replace('schema {', '"All about people." schema { mutation: MutationRoot')
+  .replaceAll(/\bQuery\b/g, 'QueryRoot')}
+  type MutationRoot { rename(id: ID!): Person } type Query { name: String }`;
+const sharedPageInfo = `type Query { info: PageInfo }
+  type PageInfo { hasNextPage: Boolean! hasPreviousPage: Boolean! startCursor: String endCursor: String }`;
+const badges = `
+  extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key"])
+  type PersonItem @key(fields: "id") { id: Int! colour: String }
+  type Query { badges: [PersonItem!]! }`;
+const pageInfo = 'totalPages: Int';
+
+/** A schema of the service, the subgraphs of other teams, what the supergraph has, and the SCHEMA_PREFIX. */
+test.each<[string, string, string[], RegExp[], string?]>([
+  [
+    'composes with others that share PageInfo, extend Person and refer to it',
+    usual,
+    [payrollSdl(), reviewsSdl()],
+    [/type Person \{[^}]*salaryBand: String/, /type Person \{[^}]*firstName: String/],
+  ],
+  [
+    'with every feature of GraphQL composes, and keeps all of them',
+    fullSdl,
+    [reviewsSdl()],
+    [
+      /input VacancyBy @oneOf/,
+      /scalar DateTime @specifiedBy/,
+      /TRIAL @deprecated/,
+      /union Applicant =/,
+      /implements Named/,
+    ],
+  ],
+  [
+    'whose lists and records are in result unions composes with one that extends its records',
+    readFileSync('schema/results.graphql', 'utf8'),
+    [badges],
+    [/type PersonItem \{[^}]*colour: String/],
+  ],
+  [
+    'with SCHEMA_PREFIX composes with a PageInfo that has more fields',
+    usual,
+    [reviewsSdl({ person: 'RecruitingPerson', pageInfo })],
+    [/type RecruitingPageInfo/],
+    'Recruiting',
+  ],
+  [
+    'with renamed root types and a description composes with subgraphs that have the usual names',
+    renamedRoots,
+    [payrollSdl(), reviewsSdl()],
+    [/type Query \{[^}]*allPersons/, /type Mutation \{/, /^(?![^]*QueryRoot)/],
+  ],
+  [
+    'whose PageInfo is shared with Relay composes with that of others',
+    sharedPageInfo,
+    [reviewsSdl()],
+    [/info: PageInfo/],
+  ],
+])('a subgraph %s', async (_, snapshot, others, expected, prefix) => {
+  const { errors, publicSdl } = await composeWith(snapshot, others, prefix);
   expect(errors).toBeUndefined();
-  expect(publicSdl).toMatch(/type Person \{[^}]*salaryBand: String[^}]*firstName: String/);
+  for (const part of expected) expect(publicSdl).toMatch(part);
 });
 
-test('a schema with every feature of GraphQL composes, and keeps all of them', async () => {
-  using folder = temporaryFolder();
-  writeFileSync(folder.file('upstream.graphql'), fullSdl);
-  const recruiting = await recruitingSdl(undefined, folder.file('upstream.graphql'));
-  const { errors, publicSdl } = composeAll({ recruiting, reviews: reviewsSdl() });
-  expect(errors).toBeUndefined();
-  expect(publicSdl).toContain('input VacancyBy @oneOf');
-  expect(publicSdl).toContain('scalar DateTime @specifiedBy');
-  expect(publicSdl).toContain('TRIAL @deprecated');
-  expect(publicSdl).toContain('union Applicant =');
-  expect(publicSdl).toContain('implements Named');
+test('without SCHEMA_PREFIX, a PageInfo that has more fields elsewhere does not compose', async () => {
+  const { errors } = await composeWith(usual, [reviewsSdl({ pageInfo })]);
+  expect(errors?.map(String).join()).toContain('"PageInfo.totalPages"');
 });
 
-test('a schema whose lists and records are in result unions composes with one that extends its records', async () => {
-  const recruiting = await recruitingSdl(undefined, 'schema/results.graphql');
-  const badges = `
-    extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key"])
-    type PersonItem @key(fields: "id") { id: Int! colour: String }
-    type Query { badges: [PersonItem!]! }`;
-  const { errors, publicSdl } = composeAll({ recruiting, badges });
-  expect(errors).toBeUndefined();
-  expect(publicSdl).toMatch(/type PersonItem \{[^}]*colour: String/);
-});
-
-test('a PageInfo with more fields elsewhere composes only with SCHEMA_PREFIX', async () => {
-  const without = composeAll({
-    recruiting: await recruitingSdl(),
-    reviews: reviewsSdl({ pageInfo: 'totalPages: Int' }),
-  });
-  expect(without.errors?.map(String).join()).toContain('"PageInfo.totalPages"');
-
-  const prefixed = composeAll({
-    recruiting: await recruitingSdl('Recruiting'),
-    reviews: reviewsSdl({ person: 'RecruitingPerson', pageInfo: 'totalPages: Int' }),
-  });
-  expect(prefixed.errors).toBeUndefined();
-  expect(prefixed.publicSdl).toContain('type RecruitingPageInfo');
-});
-
-test('renamed root types and a schema description compose with subgraphs that have the usual names', async () => {
-  using folder = temporaryFolder();
-  writeFileSync(
-    folder.file('upstream.graphql'),
-    `${readFileSync('schema/upstream.graphql', 'utf8')
-      .replace('schema {', '"All about people." schema { mutation: MutationRoot')
-      .replaceAll(/\bQuery\b/g, 'QueryRoot')}
-    type MutationRoot { rename(id: ID!): Person } type Query { name: String }`,
-  );
-  const recruiting = await recruitingSdl(undefined, folder.file('upstream.graphql'));
-  expect(recruiting).toContain('query: QueryRoot\n');
-  const { errors, publicSdl } = composeAll({
-    recruiting,
-    payroll: payrollSdl(),
-    reviews: reviewsSdl(),
-  });
-  expect(errors).toBeUndefined();
-  expect(publicSdl).toMatch(/type Query \{[^}]*allPersons/);
-  expect(publicSdl).toContain('type Mutation {');
-  expect(publicSdl).not.toContain('QueryRoot');
-});
-
-test('a PageInfo that the service shares with Relay composes with that of others', async () => {
-  using folder = temporaryFolder();
-  writeFileSync(
-    folder.file('upstream.graphql'),
-    `type Query { info: PageInfo }
-    type PageInfo { hasNextPage: Boolean! hasPreviousPage: Boolean! startCursor: String endCursor: String }`,
-  );
-  const recruiting = await recruitingSdl(undefined, folder.file('upstream.graphql'));
-  const { errors, publicSdl } = composeAll({ recruiting, reviews: reviewsSdl() });
-  expect(errors).toBeUndefined();
-  expect(publicSdl).toContain('info: PageInfo');
-});
-
-function composeAll(sdls: Record<string, string>) {
-  return compose(
-    Object.entries(sdls).map(([name, sdl]): PublishedSubgraph => ({
-      name,
-      sdl,
-      url: `http://${name}.test/graphql`,
-    })),
-  );
-}
-
-/** The SDL that the platform team publishes. */
-async function recruitingSdl(prefix?: string, RECRUITING_SCHEMA?: string): Promise<string> {
-  const { code, stdout } = await runHere(['schema', 'print', '--subgraph'], {
-    ...(prefix && { SCHEMA_PREFIX: prefix }),
-    ...(RECRUITING_SCHEMA && { RECRUITING_SCHEMA }),
-  });
-  expect(code).toBe(0);
-  return stdout;
+async function composeWith(snapshot: string, others: readonly string[], prefix?: string) {
+  const env = prefix === undefined ? {} : { SCHEMA_PREFIX: prefix };
+  const recruiting = await printedSubgraph({ snapshot, overrides: {}, env });
+  const subgraphs = [recruiting, ...others].map((sdl, index) => ({
+    name: `subgraph-${index}`,
+    sdl,
+    url: `http://subgraph-${index}.test/graphql`,
+  }));
+  return compose(subgraphs);
 }
