@@ -82,7 +82,7 @@ const IMPORTS = {
     await operator.service.down();
     return given;
   },
-  'a set whose exchange gets no clear answer': ({ service }) => {
+  'a set that gets no clear answer': ({ service }) => {
     service.tokenAnswers.next({ status: 500, body: '{"oops":true}' });
     return ofLink(service.tokenLink);
   },
@@ -90,7 +90,7 @@ const IMPORTS = {
     ...ofLink(service.tokenLink),
     env: { RECRUITING_URL: '' },
   }),
-  'a link, into a place that is no folder': ({ service, file }) => {
+  'a link, into what is no folder': ({ service, file }) => {
     writeFileSync(file('plain'), '');
     return { ...ofLink(service.tokenLink), env: { TOKEN_STORE: `sqlite:${file('plain')}/a.db` } };
   },
@@ -254,6 +254,8 @@ const kept = (code: number, sent = 1): Left => ({
   sent,
   status: { state: 'healthy', generation: 2 },
 });
+/** What `tokens status --json` prints of a store that cannot be opened is JSON as well. */
+const unread = fails(0, { state: 'unreadable' });
 const hasNone = (state: string): Left => ({ code: 2, status: { state } });
 const trouble = (name: string, sent = 1): Left =>
   fails(sent, { state: 'attention', troubles: [name] });
@@ -272,9 +274,9 @@ test.each<Row<keyof typeof IMPORTS>>([
     /still works: .*run `tokens refresh`/,
     fails(0),
   ],
-  ['import', 'a set whose exchange gets no clear answer', /Run `tokens recover`/, fails(1)],
+  ['import', 'a set that gets no clear answer', /Run `tokens recover`/, trouble('uncertain')],
   ['import', 'a link, without RECRUITING_URL', /RECRUITING_URL=https/, { code: 2, sent: 0 }],
-  ['import', 'a link, into a place that is no folder', /cannot be .*link still works/, fails(0)],
+  ['import', 'a link, into what is no folder', /cannot be .*link still works/, unread],
 ])('tokens %s into an empty store: %s', async (...row) => {
   const outcome = await outcomeOf(await startOperator(), row[0], IMPORTS[row[1]]);
   expect(outcome).toMatchObject(expectedOf(row));
