@@ -12,7 +12,7 @@ import { randomRuns } from '../support/random/random-runs.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
 import { wrote } from '../support/gateway/written.ts';
 
-const RUNS = randomRuns(20);
+const RUNS = randomRuns(200);
 const PEOPLE = [1, 7, 3].map((id) => `{ __typename: "Candidate", id: ${id} }`).join(' ');
 const RECORD =
   '__typename id name stage appliedAt extra score rank friends { id } vacancy { title }';
@@ -155,13 +155,14 @@ interface ReportedError {
   readonly extensions?: Record<string, unknown>;
 }
 
+/** `errors: null` is passed on, and is not an error. */
 function errorsIn(body: unknown): ReportedError[] {
   const payloads = (Array.isArray(body) ? body : [body]) as {
-    errors?: ReportedError[];
+    errors?: ReportedError[] | null;
     incremental?: { errors?: ReportedError[] }[];
   }[];
-  return payloads.flatMap(({ errors = [], incremental = [] }) => [
-    ...errors,
+  return payloads.flatMap(({ errors, incremental = [] }) => [
+    ...(errors ?? []),
     ...incremental.flatMap((part) => part.errors ?? []),
   ]);
 }
