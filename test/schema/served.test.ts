@@ -3,6 +3,7 @@ import {
   buildASTSchema,
   buildClientSchema,
   buildSchema,
+  execute,
   findBreakingChanges,
   findDangerousChanges,
   getIntrospectionQuery,
@@ -70,6 +71,32 @@ test('a schema with every feature keeps its types, except for the name of PageIn
   ]) {
     expect(subgraph).toContain(line);
   }
+});
+
+test('graphql-js over the wrapped schema asks the service, under served names; over the one that callers see it sends nothing', async () => {
+  await using gateway = await startGatewayOverSandbox(
+    { schema: fullService().schema },
+    { snapshot: fullSdl, config: { schemaPrefix: 'Recruiting' }, ownSchema: true },
+  );
+  const document = parse(
+    '{ page: recruitingCandidates(first: 7) { __typename items { id score } } }',
+  );
+  const { upstream, schema: offered } = gateway.gateway.offered;
+  const { data, errors } = await execute({ schema: upstream, document });
+  expect(data).toMatchObject({
+    page: { __typename: 'RecruitingCandidatePage', items: { 6: { id: 7, score: null } } },
+  });
+  expect(errors).toEqual([
+    expect.objectContaining({
+      path: ['page', 'items', 6, 'score'],
+      extensions: { code: 'NO_SCORE' },
+    }),
+  ]);
+  const refused = await execute({ schema: offered, document: parse('{ recruitingMe { id } }') });
+  expect(refused).toMatchObject({
+    data: { recruitingMe: null },
+    errors: [{ message: expect.stringContaining('answered by their plans') }],
+  });
 });
 
 const FEDERATION = `
