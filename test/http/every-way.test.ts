@@ -509,6 +509,11 @@ const ANSWERED: readonly Answer[] = [
     },
   ),
   [
+    'fields of a router of which one is skipped',
+    { ...asGate, ...query('{ _service { __typename sdl @skip(if: true) } }') },
+    { data: { _service: { __typename: '_Service' } } },
+  ],
+  [
     'an operation at the limits of levels and aliases',
     query('{ a: me { ... on Candidate { vacancy { candidates { b: __typename } } } } }'),
     { data: { a: { vacancy: { candidates: { b: 'CandidatePage' } } } } },

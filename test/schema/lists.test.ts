@@ -116,6 +116,8 @@ test.each([
   ['openingsConnection(open: true)', 'openingsConnection(after: $after, open: true)', true],
   ['openingsConnection(open: true)', 'openingsConnection(after: $after, open: false)', false],
   ['openingsConnection(open: true)', 'openingsConnection(after: $after)', false],
+  ['candidatesConnection', 'candidatesConnection(after: $after, stage: NEW)', true],
+  ['candidatesConnection', 'candidatesConnection(after: $after, stage: OFFER)', false],
   [
     'candidatesConnection(filter: { stage: [OFFER], minScore: 1 })',
     'candidatesConnection(after: $after, filter: { minScore: 1, stage: [OFFER] })',

@@ -14,6 +14,8 @@ interface Habits {
   readonly identity: 'id' | 'nothing' | 'value';
   readonly items: 'objects' | 'interfaces';
   readonly isNullable: boolean;
+  /** What `hasNextPage` is on the last page. */
+  readonly hasNext: false | null;
   /** Whether the page has a field that counts all records, which adapters.json names. */
   readonly isCounted: boolean;
   readonly cap: number;
@@ -37,6 +39,7 @@ const HABITS: fc.Arbitrary<Habits> = fc.record({
   identity: fc.constantFrom('id', 'nothing', 'value'),
   items: fc.constantFrom('objects', 'interfaces'),
   isNullable: fc.boolean(),
+  hasNext: fc.constantFrom(false, null),
   isCounted: fc.boolean(),
   cap: fc.constantFrom(7, 12, 50, 200),
   records: fc.nat(130),
@@ -54,6 +57,7 @@ const CLASHING: Habits = {
   identity: 'id',
   items: 'objects',
   isNullable: false,
+  hasNext: false,
   isCounted: false,
   cap: 12,
   records: 30,
@@ -190,7 +194,14 @@ async function startWorld(habits: Habits): Promise<World> {
       { first: args.first ?? null, after: after ?? null },
       cap,
     );
-    return { __typename: 'RowPage', items, pageInfo, count: rows.length };
+    // Some services have null on the last page.
+    const hasNextPage = pageInfo.hasNextPage || habits.hasNext;
+    return {
+      __typename: 'RowPage',
+      items,
+      pageInfo: { ...pageInfo, hasNextPage },
+      count: rows.length,
+    };
   };
   let refusesPages = false;
   const list = (_: unknown, args: PageArgs & Record<string, unknown>) =>
@@ -294,7 +305,7 @@ function sdlOf(habits: Habits): string {
       `items: [Row${habits.isNullable ? '' : '!'}]! pageInfo: PageInfo!
       ${isCounted ? 'count: Int!' : ''}`,
     )}
-    type PageInfo { hasNextPage: Boolean! endCursor: String }`;
+    type PageInfo { hasNextPage: Boolean${habits.hasNext === null ? '' : '!'} endCursor: String }`;
 }
 
 /** @param members the first of them is what the field is for */
