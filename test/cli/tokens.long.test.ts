@@ -145,6 +145,10 @@ const CAUSES = {
     service.tokenAnswers.next({ ...BROKEN, status: 429 }),
   'an expired access token': ({ service }) => service.expire(),
   'a refused access token': ({ service }) => service.answerChecks(refusal('user_blocked', 403)),
+  'a lost set whose access token is refused': async ({ alter, service }) => {
+    await alter({ lost: true });
+    service.answerChecks(refusal('user_blocked', 403));
+  },
   'a refused query': ({ service }) => service.answer(refusal('insufficient_permissions', 403)),
   'revoked tokens': ({ service }) => service.revoke(),
   // What a refresh got before
@@ -272,7 +276,7 @@ test.each<Row<keyof typeof IMPORTS>>([
     'import',
     'a set whose exchange cannot be sent',
     /still works: .*run `tokens refresh`/,
-    fails(0),
+    fails(0, { lastRefresh: null }),
   ],
   ['import', 'a set that gets no clear answer', /Run `tokens recover`/, trouble('uncertain')],
   ['import', 'a link, without RECRUITING_URL', /RECRUITING_URL=https/, { code: 2, sent: 0 }],
@@ -343,6 +347,7 @@ test.each<Row<keyof typeof CAUSES>>([
   ['check', 'an expired access token', /has expired\. .*otherwise run `tokens refresh`/],
   ['check --json', 'an expired access token', /^\{.*"detail":"token_expired"\}\n$/],
   ['check', 'a refused access token', /\(user_blocked\)\. The service refuses .*account/],
+  ['check', 'a lost set whose access token is refused', /\(user_blocked\)\. .* for good/],
   ['check', 'a refused query', /refuses a query \(insufficient_permissions\).*demoted or/],
   ['check', 'a service that is down', /no clear answer .*\(ECONNREFUSED\).*HTTPS_PROXY/],
   ['refresh', 'no RECRUITING_URL', /^Refreshed: generation 3 .* for 120 days\.\n$/, ok(2, 3)],

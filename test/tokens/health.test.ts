@@ -31,6 +31,7 @@ test.each<[what: string, state: State | null, now: number, troubles: Trouble[], 
   ['a store that was never read', null, NOON, ['late'], { isUnread: true }],
   ['a set that was moved', { ...state, movedTo: 'there' }, NOON, ['missing']],
   ['a set that is lost', { ...state, lost: true }, NOON, ['lost']],
+  ['a set that is lost after a lost answer', { ...uncertain, lost: true }, NOON, ['lost']],
   ['a set after its end', state, END, ['lost']],
   ['a set a day before its end', state, END - DAY, ['late', 'ending']],
   ['an import that is not exchanged', imported(), NOON + 11 * MINUTE, ['late']],
@@ -68,7 +69,9 @@ test('no end is near right after a refresh, however short the life is', () => {
 test('a lost refresh token has no time left, and one whose end is not known has no number', () => {
   const facts = { now: NOON, ...known };
   expect(healthOf(state, facts).refreshSecondsLeft).toBe(120 * 86_400);
-  expect(healthOf({ ...state, lost: true }, facts).refreshSecondsLeft).toBe(0);
   const endless = { ...state, pair: { ...state.pair, refreshTokenExpiresIn: LONGEST_LIFE } };
   expect(healthOf(endless, facts)).not.toHaveProperty('refreshSecondsLeft');
+  for (const lost of [state, endless].map((each) => ({ ...each, lost: true }))) {
+    expect(healthOf(lost, facts).refreshSecondsLeft).toBe(0);
+  }
 });

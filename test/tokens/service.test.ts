@@ -116,10 +116,14 @@ async function sentTo(send: (url: string) => Promise<Exchange>) {
 }
 
 describe('an exchange', () => {
-  test('is one POST of a form with the refresh token and the agent', async () => {
+  test('is one POST of a form with the refresh token and the agent, on a connection of its own', async () => {
     expect(await sentTo((url) => serviceAt(url).exchange(pairOf('1'), always))).toMatchObject({
       path: 'POST /oauth/token',
-      headers: { 'api-user-agent': 'test/1', 'content-type': 'application/x-www-form-urlencoded' },
+      headers: {
+        'api-user-agent': 'test/1',
+        'content-type': 'application/x-www-form-urlencoded',
+        connection: 'close',
+      },
       form: { grant_type: 'refresh_token', refresh_token: 'refresh-1' },
     });
   });

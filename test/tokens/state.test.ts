@@ -132,6 +132,10 @@ describe('a claim', () => {
     expect(after(claimed, NOON, end('a', UNSENT)).claim).toBeNull();
   });
 
+  test('that is ended twice, because the first commit seemed to fail, ends once', () => {
+    expect(end('a', UNCLEAR)(uncertain, NOON)).toEqual({ result: uncertain });
+  });
+
   test('after which nothing was sent leaves a refresh token uncertain that was so before', () => {
     expect(after(uncertain, dead, others, end('b', UNSENT)).claim).toEqual(uncertain.claim);
   });
@@ -222,6 +226,11 @@ describe('a refusal', () => {
     expect(second.events[0]!.what).toBe('withdrawn');
   });
 
+  test('of an import over a lost set is a loss: nothing was replaced that could be in use again', () => {
+    const next = after(lost, NOON, importOf('new'), claimOf('a', 3), end('a', LOST));
+    expect(next).toMatchObject({ pair: pairOf('new'), lost: true });
+  });
+
   test('of an import that replaced an uncertain set leaves that set uncertain', () => {
     const replaced = after(uncertain, NOON, importOf('new', true), claimOf('b', 3), end('b', LOST));
     expect(replaced).toMatchObject({ set: uncertain.set, claim: uncertain.claim });
@@ -291,8 +300,11 @@ describe('a move', () => {
     expect(receiveMove(gone, 0, 'host/1')(back, NOON)).toEqual({ result: 'placed' });
   });
 
-  test('into a store with tokens in use is refused', () => {
-    expect(receiveMove(state, 0, 'office/1')(imported('9'), NOON)).toEqual({ result: 'in use' });
+  test('into a store with tokens in use is refused, and one into a store with a lost set grows its generation', () => {
+    const moving = receiveMove(state, 0, 'office/1');
+    expect(moving(imported('9'), NOON)).toEqual({ result: 'in use' });
+    const { next } = moving({ ...lost, set: 'another', generation: 9 }, NOON);
+    expect(next).toMatchObject({ generation: 10, set: state.set, lost: false });
   });
 });
 

@@ -8,16 +8,21 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openPostgresStore } from '../../src/tokens/postgres.ts';
 import { createSealer, KeyMissing } from '../../src/tokens/seal.ts';
 import { openSqliteStore } from '../../src/tokens/sqlite.ts';
+import { save, successor } from '../../src/tokens/state.ts';
 import { StoreUnavailable, type TokenStore } from '../../src/tokens/store.ts';
 import { startPooler, type Pooler } from '../support/postgres/pooler.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { listenForTest } from '../support/test-server.ts';
+import { makeCertificate } from '../support/tokens/certificate.ts';
 import { claimOf, importOf, pairOf, saveOf } from './values.ts';
 
 let server: PostgresServer;
@@ -156,14 +161,15 @@ describe('a SQLite store', () => {
     expect((await sqlite(path, sealed, true).read()).state).toMatchObject({ generation: 1 });
   });
 
-  test('needs no more space for a save than for its claim', async () => {
+  test('needs no more space for a save than for its claim, though the next tokens are longer', async () => {
     const path = newPath();
     const store = sqlite(path);
     await store.update(importOf('1'));
     await store.update(claimOf('a', 1));
     const { size } = statSync(path);
     const { state } = await store.read();
-    await store.update(saveOf(state!, '2'));
+    const longer = pairOf('2', { accessToken: 'a'.repeat(5_000) });
+    await store.update(save(successor(state!, longer), 0, 'host/1'));
     expect(statSync(path).size).toBe(size);
   });
 
@@ -304,6 +310,20 @@ describe('a PostgreSQL store', () => {
     expect(error instanceof StoreUnavailable).toBe(what === 'no socket');
     expect((error as Error).message).toMatch(message);
     expect((error as Error).message).not.toContain('planted-password');
+  });
+
+  test('with sslmode=require refuses a certificate that is not trusted', async () => {
+    const certificate = await makeCertificate();
+    const impostor = createServer((socket) =>
+      // The first message of a client asks for TLS.
+      socket.once('data', () => {
+        socket.write('S');
+        new TLSSocket(socket, { isServer: true, ...certificate }).on('error', () => {});
+      }),
+    );
+    const host = `localhost:${await listenForTest(impostor)}`;
+    const store = postgres(`postgres://me:secret@${host}/tokens?sslmode=require`);
+    await expect(store.read()).rejects.toThrow(/certificate .* is not trusted \(\w+\): .*sslroot/);
   });
 
   test('works again by itself after its server was down', async () => {

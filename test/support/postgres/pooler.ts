@@ -20,6 +20,7 @@ interface Client {
   server: Socket | undefined;
   /** Messages that the server has not yet answered with `ReadyForQuery`. */
   open: number;
+  isStopped: boolean;
 }
 
 const [QUERY, SYNC, TERMINATE, READY, COMPLETE, IDLE] = ['Q', 'S', 'X', 'Z', 'C', 'I'].map((name) =>
@@ -72,7 +73,7 @@ export async function startPooler(serverPort: number): Promise<Pooler> {
     clients.set(client.server, client);
     if (type === QUERY && message.toString('utf8', 5).startsWith('COMMIT')) {
       if (cutNow('before')) return void client.socket.destroy();
-      if (cutNow('never')) return;
+      if (cutNow('never')) return void (client.isStopped = true);
     }
     if (type === undefined || type === QUERY || type === SYNC) client.open += 1;
     client.server.write(message);
@@ -93,13 +94,22 @@ export async function startPooler(serverPort: number): Promise<Pooler> {
   };
 
   const listener = createServer((socket) => {
-    const client: Client = { socket: keep(socket), startup: '', server: undefined, open: 0 };
+    const client: Client = {
+      socket: keep(socket),
+      startup: '',
+      server: undefined,
+      open: 0,
+      isStopped: false,
+    };
     socket.on(
       'data',
       messages((message, type) => fromClient(client, message, type), true),
     );
     // In the middle of a transaction, the connection of the server is closed with that of the client.
-    socket.on('close', () => (client.server ?? freeOf(client).shift())?.destroy());
+    socket.on('close', () => {
+      // The driver of a process that is stopped would not give up.
+      if (!client.isStopped) (client.server ?? freeOf(client).shift())?.destroy();
+    });
   });
   await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
   const cutAt = (when: 'before' | 'after' | 'never') =>
