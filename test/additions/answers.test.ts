@@ -29,6 +29,20 @@ const SECOND = [
     argsFromKeys: undefined,
     args: ({ id }: Fields) => ({ id }),
   } as never),
+  secondService('byEntry', {
+    selectionSet: undefined,
+    fieldName: undefined,
+    key: undefined,
+    argsFromKeys: undefined,
+    entryPoints: [
+      {
+        selectionSet: '{ id }',
+        fieldName: 'byEntryByKeys',
+        key: ({ id }: Fields) => ({ id }),
+        argsFromKeys: (keys: readonly unknown[]) => ({ keys }),
+      },
+    ],
+  } as never),
   secondService('computed', {
     fields: { computed: { selectionSet: '{ name }', computed: true } },
     key: ({ id, name }: Fields) => ({ id, name }),
@@ -134,7 +148,7 @@ const ANSWERED: Readonly<Record<string, Asked>> = {
   },
   'second services that find records in other ways': {
     query:
-      '{ persons(first: 1) { items { id: email name: id byName byAlias byArguments computed } } }',
+      '{ persons(first: 1) { items { id: email name: id byName byAlias byArguments byEntry computed } } }',
     data: {
       persons: {
         items: [
@@ -144,6 +158,7 @@ const ANSWERED: Readonly<Record<string, Asked>> = {
             byName: 'byName of 1',
             byAlias: 'byAlias of 1',
             byArguments: 'byArguments of 1',
+            byEntry: 'byEntry of 1',
             computed: 'computed of 1,Name 1',
           },
         ],

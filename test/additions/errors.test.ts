@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises';
 import { buildHTTPExecutor } from '@graphql-tools/executor-http';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -192,6 +192,42 @@ test.each(Object.entries(ROWS))(
     expect(rejections).toEqual([]);
   },
 );
+
+/** A promise that is rejected in the next turn. */
+const late = () =>
+  new Promise<never>((_, reject) => void setImmediate(() => reject(new Error('late'))));
+const MANY = Array.from({ length: 50_001 }, () => 1);
+
+/** graphql-tools and graphql-js forget the promises of a list that fails before they are rejected. */
+test.each<[string, string, () => unknown]>([
+  ['is too long', '[Int]', () => [late(), ...MANY]],
+  ['has a list that is too long', '[[Int]]', () => [[late()], MANY]],
+  ['throws', '[Int]', lateAndThrowing],
+  ['has a null', '[Int!]!', () => [late(), null]],
+  ['has a list with a null', '[[Int!]!]!', () => [[late(), null]]],
+  ['has a null in a record', '[Item!]!', () => [{ value: late }, { value: () => null }]],
+])(
+  'a list that %s is one error, and a promise in it that is rejected later is none',
+  async (...row) => {
+    const [, type, list] = row;
+    const additions = {
+      typeDefs: `type Item { value: Int! } extend type Query { list: ${type} }`,
+      resolvers: { Query: { list } },
+    };
+    await using gateway = await startGatewayOverFake({}, { additions });
+    const { errors: found } = await gateway.ask(
+      type === '[Item!]!' ? '{ list { value } }' : '{ list }',
+    );
+    expect(found).toHaveLength(1);
+    await turn();
+    expect(rejections).toEqual([]);
+  },
+);
+
+function* lateAndThrowing() {
+  yield late();
+  throw new Error('at once');
+}
 
 test.each<[what: string, place: Path, set: unknown]>([
   ['an unknown enum value', ['persons', 'items', 0, 'stage'], 'FIRED'],

@@ -166,6 +166,14 @@ describe('pages of other origins', () => {
     expect(errors![0]!.message).toContain('adds that origin to CORS_ORIGINS');
   });
 
+  test('pages of this machine may not read a service that lists no origin', async () => {
+    await using service = await startFront();
+    for (const origin of LOOPBACK) {
+      const response = await fetch(`${service.url}/graphql`, as({ origin }, PREFLIGHT));
+      expect([response.status, corsOf(response)]).toEqual([403, {}]);
+    }
+  });
+
   test.each([
     ...LOOPBACK.map((origin) => [origin, true] as const),
     ['https://people.localhost', true],

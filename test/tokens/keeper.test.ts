@@ -305,6 +305,30 @@ test.each<Fault>([
   },
   {
     fault:
+      'the store cannot be written when the process is asked to end: that waits for seconds, and leaves the pair in its emergency file',
+    set: imported(),
+    answers: [
+      async ({ failing }) => {
+        failing.update = new StoreUnavailable('no space left');
+        return granted('next');
+      },
+    ],
+    happens: async ({ saw, pass, keeper }) => {
+      await pass(MINUTE);
+      let isClosed = false;
+      void keeper.close().then(() => (isClosed = true));
+      for (const ms of [4_000, 4_000]) {
+        await pass(ms);
+        saw(isClosed);
+      }
+    },
+    seen: [false, true],
+    sent: ['refresh-1'],
+    troubles: ['unsaved'],
+    files: [{ received: { pair: pairOf('next'), generation: 2 } }],
+  },
+  {
+    fault:
       'another store takes the place of its own during an exchange: the pair stays in its emergency file, with an alarm',
     set: imported(),
     answers: [
@@ -362,7 +386,11 @@ test.each<Fault>([
     fault: `a token link, and a set that ${set.movedTo === null ? 'is in use' : 'was moved'}: it is not read`,
     set,
     link: () => Promise.reject(new Error('read')),
-    happens: ({ pass }) => pass(HOUR),
+    happens: async ({ saw, pass, logged }) => {
+      await pass(HOUR);
+      saw(JSON.stringify(logged).includes('"read"'));
+    },
+    seen: [false],
     troubles: set.movedTo === null ? [] : ['missing'],
     stored: { set: set.set, generation: 2 },
   })),

@@ -144,7 +144,11 @@ describe('an exchange', () => {
       grant({ refresh_token_expires_in: life }),
       granted(),
     ]),
-    ['odd other fields', grant({ token_type: 7, scope: {}, name: [], error: 'x' }), granted()],
+    [
+      'odd other fields',
+      grant({ token_type: 7, scope: {}, name: [], error: 'invalid_grant' }),
+      granted(),
+    ],
     ['no new refresh token', grant({ refresh_token: '' }), SAME],
     ['the same refresh token', grant({ refresh_token: 'refresh-1' }), SAME],
     ['no access token', grant({ access_token: null }), granted({ accessToken: 'access-1' })],
