@@ -98,7 +98,7 @@ export function storeProblem(
 }
 
 function stepAfter(error: Error, description: string, wording: Wording): string {
-  const { settings, steps, users } = wording;
+  const { settings, users } = wording;
   const isFile = description.startsWith('sqlite:');
   if (error instanceof KeyMissing) {
     return (
@@ -110,8 +110,8 @@ function stepAfter(error: Error, description: string, wording: Wording): string 
     const remove = isFile ? 'move the file away' : 'run DELETE FROM recruiting_tokens';
     return (
       `It was left as it is. Check that ${settings.store} names the token store. If it does, ${remove}: a process that still runs ` +
-      'saves its pair again within half a minute. If none runs, start one, which looks for an emergency file. If the tokens are ' +
-      `missing after that: ${steps.missing.step}`
+      'saves its pair again within half a minute. If none runs, start one, which looks for an emergency file. If there is none, ' +
+      'import a new pair.'
     );
   }
   if (!(error instanceof StoreUnavailable)) return `It was left as it is. Check ${settings.store}.`;
