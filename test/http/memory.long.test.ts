@@ -1,179 +1,266 @@
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import type { Plugin } from 'graphql-yoga';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import { openBare, postBare } from '../support/clients/bare-client.ts';
-import { all, whole as listIn } from '../support/clients/multipart.ts';
+import type { Reply, ServiceOptions } from '../service/service.ts';
+import { openBare, postBare, standstill } from '../support/clients/bare-client.ts';
+import { all, ask as send, whole as listIn } from '../support/clients/multipart.ts';
 import { codesOf } from '../support/gateway/codes.ts';
+import { everyHook } from '../support/gateway/every-hook.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
-import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  fullSdl,
+  fullService,
+  makeExecutableSchema,
+  pageOf,
+  type PageArgs,
+} from '../support/imitations/honest.ts';
 import { silence } from '../support/imitations/hostile-sockets.ts';
-import type { Reply } from '../service/service.ts';
 import { honest, json, text } from '../support/imitations/scripted.ts';
 import { post } from './front.ts';
+
+// What requests and answers hold, while their clients read slowly, leave, or ask for too much.
 
 const MEGABYTE = 1024 * 1024;
 /** More than the buffers of a socket hold, and less than the largest answer of the service. */
 const LARGE = 'x'.repeat(8_000_000);
 const large = json({ data: { persons: { items: [{ firstName: LARGE }] } } });
-const QUERY = 'query { persons { items { firstName } } }';
-const named = (name: string) => QUERY.replace('query', `query ${name}`);
+const broken = text(
+  `{"data":{"persons":{"items":[{"firstName":"${LARGE}"},null]}},"errors":[{"message":"no"}]}`,
+);
+const PAGE = '{ persons { items { firstName } } }';
+const STREAM = '{ allPersons @stream { id firstName } }';
 /** Polls for longer than the default second: megabytes are copied meanwhile, and other tests run. */
 const LONG = { timeout: 20_000 };
 
-async function start(config: TestGatewayOptions['config']) {
-  const gateway = await startGatewayOverFake({ persons: 3_000 }, { config: config ?? {} });
+async function start(
+  options: TestGatewayOptions = {},
+  service: ServiceOptions = { persons: 3_000 },
+) {
+  const gateway = await startGatewayOverFake(service, options);
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
+  const metric = async (name: string) =>
+    Number(
+      new RegExp(`^recruiting_${name} (\\d+)$`, 'm').exec(
+        await gateway.gateway.metrics.text(),
+      )?.[1],
+    );
   return {
-    gateway,
+    ...gateway,
     url: server.url,
-    upstream: gateway.upstream,
-    post: (query: string, accept = 'application/json') => {
-      const socket = postBare(server, query, accept);
+    /** Sends an operation as a client that reads only when a test says so. */
+    open: (query: string) => {
+      const socket = postBare(server, query, query.includes('@') ? 'multipart/mixed' : '*/*');
       onTestFinished(() => void socket.destroy());
       return socket;
     },
-    bytes: () => bytesOf(gateway),
+    answerBytes: () => metric('answer_bytes'),
+    drains: () => metric('drains_running'),
   };
 }
 
-/** The bytes of answers that are held, as the metrics report them. */
-async function bytesOf({ gateway }: GatewayOverFake): Promise<number> {
-  return Number(/^recruiting_answer_bytes (\d+)$/m.exec(await gateway.metrics.text())?.[1]);
-}
-
 test('unread answers count in ANSWER_BYTES, and further answers are refused', async () => {
-  const { upstream, post: send, bytes } = await start({ answerBytes: 8_300_000 });
+  const { upstream, open, answerBytes } = await start({ config: { answerBytes: 8_300_000 } });
   upstream.answer(large);
-  const first = send(named('A'));
+  const first = open(`query A ${PAGE}`);
   await once(first, 'data');
   first.pause();
-  expect(await bytes()).toBeGreaterThan(LARGE.length);
-  const [refusal] = (await once(send(named('B')), 'data')) as [Buffer];
+  expect(await answerBytes()).toBeGreaterThan(LARGE.length);
+  const [refusal] = (await once(open(`query B ${PAGE}`), 'data')) as [Buffer];
   expect(refusal.toString()).toContain('RATE_LIMITED');
   first.destroy();
-  await expect.poll(bytes, LONG).toBe(0);
+  await expect.poll(answerBytes, LONG).toBe(0);
 });
 
-test('answers of the service that are arriving count in ANSWER_BYTES together', async () => {
-  const { gateway, upstream } = await start({ answerBytes: 3 * MEGABYTE });
-  const gate = Promise.withResolvers<void>();
-  const answer = `{"data":{"persons":{"items":[{"firstName":"${'x'.repeat(2 * MEGABYTE)}"}]}}}`;
-  upstream.answer(halting(answer, gate.promise));
-  const both = ['A', 'B'].map((name) => gateway.ask(named(name)));
-  const refused = await Promise.race(both);
-  expect(refused.errors?.[0]?.extensions).toMatchObject({ code: 'RATE_LIMITED', retryAfter: 5 });
-  gate.resolve();
-  const [first, second] = await Promise.all(both);
-  const whole = first === refused ? second : first;
-  expect(JSON.stringify(whole)).toBe(answer);
-  upstream.answer(honest);
-  expect((await gateway.ask(QUERY)).errors).toBeUndefined();
-});
-
-test('the answer of a mutation is never refused: it has been executed', async () => {
-  const snapshot = 'type Query { a: String } type Mutation { add(name: String): String }';
+test('answers of the service that are arriving count in ANSWER_BYTES together, except for those of mutations, which have been executed', async () => {
+  const snapshot = 'type Query { a: String } type Mutation { a: String }';
   const config = { answerBytes: 3 * MEGABYTE, mutations: 'all' as const };
-  await using gateway = await startGatewayOverFake({}, { snapshot, config });
-  const gate = Promise.withResolvers<void>();
-  const answer = `{"data":{"add":"${'x'.repeat(2 * MEGABYTE)}"}}`;
-  let begun = 0;
-  gateway.upstream.answer(halting(answer, gate.promise, () => (begun += 1)));
-  const both = ['A', 'B'].map((name) => gateway.ask(`mutation ${name} { add(name: "${name}") }`));
-  await expect.poll(() => begun).toBe(2);
-  // The gateway reads in these turns of the event loop what has been written.
-  for (let turn = 0; turn < 500; turn += 1) await setImmediate();
-  gate.resolve();
-  for (const { errors } of await Promise.all(both)) expect(errors).toBeUndefined();
+  const { ask, upstream } = await start({ snapshot, config });
+  const answer = `{"data":{"a":"${'x'.repeat(2 * MEGABYTE)}"}}`;
+  for (const type of ['mutation', 'query']) {
+    const gate = Promise.withResolvers<void>();
+    let begun = 0;
+    upstream.answer(async (response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.write(answer.slice(0, -10), () => (begun += 1));
+      await gate.promise;
+      response.end(answer.slice(-10));
+    });
+    const both = ['A', 'B'].map((name) => ask(`${type} ${name} { a }`));
+    await expect.poll(() => begun, LONG).toBe(2);
+    // The gateway reads in these turns of the event loop what has been written.
+    for (let turn = 0; turn < 500; turn += 1) await setImmediate();
+    gate.resolve();
+    const answers = await Promise.all(both);
+    const errors = answers.flatMap((each) => each.errors ?? []);
+    const refusal = { extensions: { code: 'RATE_LIMITED', retryAfter: 5 } };
+    expect(errors).toMatchObject(type === 'query' ? [refusal] : []);
+    expect(answers.map((each) => JSON.stringify(each))).toContain(answer);
+  }
 });
 
-test.each<[string, Reply, string]>([
-  ['while the service has not answered', silence, QUERY],
-  ['while it reads', large, QUERY],
-  [
-    'while it reads an answer with an error',
-    text(
-      `{"data":{"persons":{"items":[{"firstName":"${LARGE}"},null]}},"errors":[{"message":"no"}]}`,
-    ),
-    QUERY,
-  ],
-  ['while it reads a drain', honest, '{ allPersons { id firstName } }'],
+test.each<[string, string, [Reply, ...Reply[]], Plugin[]?]>([
+  ['before the service has answered', PAGE, [silence]],
+  ['before the service has answered, beside a plugin', PAGE, [silence], [everyHook()]],
+  ['while it reads', PAGE, [large]],
+  ['while it reads an answer with an error', PAGE, [broken]],
+  ['while it reads a drain', '{ allPersons { id firstName } }', [honest]],
   [
     'while it reads a connection',
-    honest,
     '{ personsConnection(first: 100) { edges { node { id firstName } } } }',
+    [honest],
   ],
-  ['while it reads a stream', honest, '{ allPersons @stream { id firstName } }'],
-])('nothing is held for a client that leaves %s', async (_, reply, query) => {
-  const { upstream, post: send, bytes } = await start({ answerBytes: 8_300_000 });
-  upstream.answer(reply);
-  const socket = send(query, query.includes('@stream') ? 'multipart/mixed' : undefined);
-  if (reply === silence) await upstream.arrived(1);
-  else await once(socket, 'data');
-  socket.destroy();
-  await expect.poll(bytes, LONG).toBe(0);
+  ['while it reads a stream', STREAM, [honest]],
+  ['while it waits for a page of a stream', STREAM, [honest, honest, silence]],
+  ['…, beside a plugin', STREAM, [honest, honest, silence], [everyHook()]],
+])(
+  'nothing is held or sent for a client that leaves %s',
+  async (_, query, replies, plugins = []) => {
+    const config = { answerBytes: 8_300_000 };
+    const { upstream, open, ask, answerBytes, drains } = await start({ plugins, config });
+    upstream.answer(...replies, honest);
+    const socket = open(query);
+    if (replies.at(-1) === silence) {
+      socket.resume();
+      await upstream.arrived(replies.length);
+    } else await once(socket, 'data');
+    socket.destroy();
+    if (replies.at(-1) === silence) {
+      expect(await upstream.received.at(-1)!.over).toBe('cut');
+      expect((await ask('{ persons { items { id } } }')).errors).toBeUndefined();
+      expect(upstream.received).toHaveLength(replies.length + 1);
+    }
+    await expect.poll(answerBytes, LONG).toBe(0);
+    await expect.poll(drains).toBe(0);
+  },
+);
+
+test('a stream goes on for others when clients leave before they read anything, and ends with the last one', async () => {
+  const { fetch, upstream, drains } = await start({}, { persons: 1_000 });
+  // Its walk begins before anything is read.
+  const begun = '{ allPersons @stream(initialCount: 10) { id } }';
+  const streamed = (signal?: AbortSignal) =>
+    send({ fetch: (path, init) => fetch(path, { ...init, signal: signal ?? null }) }, begun);
+  for (const others of [1, 0]) {
+    const leaving = new AbortController();
+    const [, cancelled] = await Promise.all([streamed(leaving.signal), streamed()]);
+    const stay = await Promise.all(Array.from({ length: others }, () => streamed()));
+    expect(await drains()).toBe(1);
+    leaving.abort();
+    await cancelled.body!.cancel();
+    for (const response of stay) {
+      expect((await response.text()).split('"id":')).toHaveLength(1_001);
+      expect(upstream.received.length).toBeLessThan(30);
+    }
+    await expect.poll(drains).toBe(0);
+  }
 });
 
-test.each([
-  ['the field of an id', 'type Query { person(id: ID!): Person'],
-  ['a list', 'type Query {'],
-])('records that are found with %s count in ANSWER_BYTES', async (_, root) => {
-  const snapshot = `
-    type Person { id: ID! text: String }
-    type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+test('a client that cancels the body of a stream while it reads causes no entry in the log', async () => {
+  const gateway = await start();
+  const { upstream, logged } = gateway;
+  upstream.answer(honest, silence);
+  const reader = (await send(gateway, STREAM)).body!.getReader();
+  // The first payload, and the records of the first page.
+  for (let part = 0; part < 2; part += 1) expect((await reader.read()).done).toBe(false);
+  const pending = reader.read();
+  await upstream.arrived(2);
+  await reader.cancel();
+  expect(await pending).toEqual({ done: true, value: undefined });
+  expect(await upstream.received[1]!.over).toBe('cut');
+  expect(logged.filter(({ level }) => Number(level) > 30)).toEqual([]);
+});
+
+test('a client that stops reading pauses its walk, of large pages after 16 MB, and ends it by leaving', async () => {
+  const sdl = `
+    type File { id: ID! content: String }
+    type FilePage { items: [File!]! pageInfo: PageInfo! }
     type PageInfo { hasNextPage: Boolean! endCursor: String }
-    ${root} persons(first: Int, after: String): PersonPage! }`;
-  const persons = Array.from({ length: 600 }, (__, id) => ({ id: String(id) }));
-  const find = (__: unknown, { id }: { id: string }) => persons[Number(id)] ?? null;
-  const list = (__: unknown, args: PageArgs) => pageOf(persons, args);
-  const schema = makeExecutableSchema(snapshot, {
-    Query: root.includes('person') ? { person: find, persons: list } : { persons: list },
-    Person: { text: () => 'x'.repeat(5_000) },
+    type Query { files(first: Int, after: String): FilePage! }`;
+  const files = Array.from({ length: 1_400 }, (_, id) => ({ id: String(id) }));
+  const content = 'x'.repeat(100_000);
+  const schema = makeExecutableSchema(sdl, {
+    Query: { files: (_: unknown, args: PageArgs) => pageOf(files, args) },
+    File: { content: () => content },
   });
-  const config = { answerBytes: MEGABYTE };
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot, config });
-  const find600 = (selection: string, count: number) =>
-    gateway.ask<{ _entities: object[] }>(
-      `query ($r: [_Any!]!) { _entities(representations: $r) { ... on Person { ${selection} } } }`,
-      { r: persons.slice(0, count).map(({ id }) => ({ __typename: 'Person', id })) },
-    );
-  const refused = new Set(codesOf(await find600('text', 600)));
-  expect(refused.size).toBeGreaterThan(0);
-  // Answers of the service that arrive at the same time may be refused as such.
-  expect(['OPERATION_TOO_COMPLEX', 'RATE_LIMITED']).toEqual(expect.arrayContaining([...refused]));
-  // A page that is too large is not narrowed down to its records.
-  expect(gateway.upstream.received.length).toBeLessThan(40);
-  expect((await find600('id', 10)).data._entities).toHaveLength(10);
-  expect(await bytesOf(gateway)).toBe(0);
+  const options = { snapshot: sdl, config: { maxDrains: 1 } };
+  const { ask, upstream, open } = await start(options, { schema });
+  // Its pages are known, so that the next walk reads several at the same time.
+  await ask('{ allFiles { id } }');
+  const known = upstream.received.length;
+  const requests = () => upstream.received.length - known;
+  const socket = open('{ allFiles @stream { content } }');
+  await once(socket, 'data');
+  socket.pause();
+  await standstill(requests);
+  // Eight in flight while their size is not known, and those that the buffers of the connection hold.
+  const stalled = requests();
+  expect(stalled).toBeLessThan(12);
+  socket.resume();
+  await expect.poll(requests, LONG).toBeGreaterThan(stalled);
+  socket.pause();
+  await standstill(requests);
+  const before = requests();
+  socket.destroy();
+  // The only slot for walks is free again. The previous walk, if it had continued, would have requested more pages.
+  const { data } = await ask<{ allFiles: unknown[] }>('{ allFiles(limit: 99) { id } }');
+  expect(data.allFiles).toHaveLength(99);
+  expect(requests()).toBeLessThan(before + 5);
 });
 
-test('the first records of a stream count in ANSWER_BYTES, and those after them do not', async () => {
-  const { gateway } = await start({ answerBytes: 50_000 });
-  const wide = `${'n'.repeat(200)}: firstName`;
-  const streamed = (count: number) =>
-    all(gateway, `{ allPersons(limit: 600) @stream(initialCount: ${count}) { ${wide} } }`);
-  expect(listIn(await streamed(1))).toHaveLength(600);
-  expect(JSON.stringify(await streamed(600))).toContain('OPERATION_TOO_COMPLEX');
-});
+describe('an answer above ANSWER_BYTES', () => {
+  const config = { answerBytes: 60_000 };
+  const wide = Array.from({ length: 5 }, (_, at) => `${'n'.repeat(200)}${at}: NAME`).join(' ');
+  const ofPersons = wide.replaceAll('NAME', 'firstName');
+  const references = (type: string, name: string) =>
+    `query ($of: [_Any!]!) { _entities(representations: $of) { ... on ${type} { ${wide.replaceAll('NAME', name)} } } }`;
 
-test('a connection with a page that is too large returns no list without that page', async () => {
-  const { gateway } = await start({ answerBytes: 70_000 });
-  const wide = Array.from({ length: 12 }, (_, at) => `${'n'.repeat(150)}${at}: firstName`).join(
-    ' ',
-  );
-  const { data, errors } = await gateway.ask<{ personsConnection: object | null }>(
-    `{ personsConnection(first: 60) { edges { node { id ${wide} } } nodes { id } pageInfo { hasNextPage } } }`,
-  );
-  expect(errors?.[0]?.extensions).toMatchObject({ code: 'OPERATION_TOO_COMPLEX' });
-  const lists = Object.values(data.personsConnection ?? {}).filter((value) => Array.isArray(value));
-  expect(lists).toEqual([]);
+  test.each([
+    ['a drain', `{ allPersons(limit: 600) { ${ofPersons} } }`],
+    [
+      'a connection, of which no list is returned either',
+      `{ personsConnection(first: 400) { edges { node { id ${ofPersons} } } nodes { id } } }`,
+    ],
+    ['records that are found in a list', references('Person', 'firstName')],
+    ['records that are found by a field', references('Candidate', 'name')],
+    [
+      'the first records of a stream',
+      `{ allPersons(limit: 600) @stream(initialCount: 600) { ${ofPersons} } }`,
+    ],
+  ])('is refused, and nothing of it is held: %s', async (_, query) => {
+    const isFull = query.includes('Candidate');
+    const gateway = isFull
+      ? await start({ snapshot: fullSdl, config }, { schema: fullService().schema })
+      : await start({ config }, { persons: 600 });
+    const { upstream, ask, answerBytes } = gateway;
+    const of = isFull
+      ? Array.from({ length: 400 }, (__, at) => ({ __typename: 'Candidate', id: (at % 50) + 1 }))
+      : upstream.persons.all().map(({ id }) => ({ __typename: 'Person', id }));
+    const written = JSON.stringify(await all(gateway, query, { of }));
+    // Answers of the service that arrive at the same time may be refused as such.
+    expect(written).toMatch(/OPERATION_TOO_COMPLEX|RATE_LIMITED/);
+    expect(written).not.toMatch(/"(?:nodes|edges)"/);
+    // A page that is too large is not narrowed down to its records.
+    expect(upstream.received.length).toBeLessThan(40);
+    expect(await answerBytes()).toBe(0);
+    const small = isFull ? '{ me { id } }' : '{ persons(first: 1) { items { id } } }';
+    expect((await ask(small)).errors).toBeUndefined();
+  });
+
+  test('may be streamed: the records after the first ones do not count', async () => {
+    const gateway = await start({ config });
+    const query = `{ allPersons(limit: 600) @stream(initialCount: 1) { ${ofPersons} } }`;
+    expect(listIn(await all(gateway, query))).toHaveLength(600);
+  });
 });
 
 test('requests that do not end take a limited part of the memory, and small ones are accepted all the same', async () => {
-  const { url } = await start({ maxBodyBytes: 5 * MEGABYTE, requestBytes: 16 * MEGABYTE });
+  const config = { maxBodyBytes: 5 * MEGABYTE, requestBytes: 16 * MEGABYTE };
+  const { url } = await start({ config });
   const size = 4 * MEGABYTE;
   const head = `POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${size}\r\n\r\n`;
   const unfinished = Array.from({ length: 5 }, () => {
@@ -192,26 +279,16 @@ test('requests that do not end take a limited part of the memory, and small ones
 });
 
 test('a request beyond those that may wait is refused, and a later one is answered', async () => {
-  const { gateway, upstream } = await start({ maxRequests: 2 });
+  const { ask, upstream } = await start({ config: { maxRequests: 2 } });
   const gate = Promise.withResolvers<void>();
   upstream.answer(async (...exchange) => {
     await gate.promise;
     await honest(...exchange);
   });
-  const waiting = ['A', 'B'].map((name) => gateway.ask(named(name)));
+  const waiting = ['A', 'B'].map((name) => ask(`query ${name} ${PAGE}`));
   await upstream.arrived(2);
-  expect(codesOf(await gateway.ask('{ __typename }'))).toEqual(['RATE_LIMITED']);
+  expect(codesOf(await ask('{ __typename }'))).toEqual(['RATE_LIMITED']);
   gate.resolve();
   for (const { errors } of await Promise.all(waiting)) expect(errors).toBeUndefined();
-  expect(codesOf(await gateway.ask('{ __typename }'))).toEqual([]);
+  expect(codesOf(await ask('{ __typename }'))).toEqual([]);
 });
-
-/** Sends an answer, and its end only when the gate opens. */
-function halting(answer: string, gate: Promise<void>, begun: () => void = () => {}): Reply {
-  return async (response) => {
-    response.writeHead(200, { 'content-type': 'application/json' });
-    response.write(answer.slice(0, -10), begun);
-    await gate;
-    response.end(answer.slice(-10));
-  };
-}
