@@ -276,11 +276,19 @@ test('the sandbox is not served in production', () => {
 });
 
 test('settings of a service without its address are reported together, with the ways out, and not shown', () => {
-  const env = { TOKEN_LINK: LINK, TOKEN_STORE_FILE: '/run/store', AUTH_ISSUER: 'https://id' };
+  const env = {
+    ...JWT,
+    TOKEN_LINK: LINK,
+    TOKEN_STORE_FILE: '/run/store',
+    TOKEN_STORE_KEY: STORE_KEY!,
+    AUTH_API_KEYS: `app:${HASH}`,
+  };
   const mistakes = mistakesOf(env, { '/run/store': 'sqlite:tokens.db' });
+  const names =
+    'TOKEN_LINK, TOKEN_STORE, TOKEN_STORE_KEY, AUTH_API_KEYS, AUTH_JWKS_URL, AUTH_ISSUER, and AUTH_AUDIENCE';
   expect(mistakes).toEqual([
-    'TOKEN_LINK, TOKEN_STORE, and AUTH_ISSUER without RECRUITING_URL: the sandbox would be served instead of the real service. ' +
-      'Set RECRUITING_URL, or remove TOKEN_LINK, TOKEN_STORE, and AUTH_ISSUER. ' +
+    `${names} without RECRUITING_URL: the sandbox would be served instead of the real service. ` +
+      `Set RECRUITING_URL, or remove ${names}. ` +
       'To try them with made-up people, run `npm start -- sandbox`, which prints a RECRUITING_URL.',
   ]);
 });

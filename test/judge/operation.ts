@@ -328,7 +328,7 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
   /** Of the service. @stream belongs to the gateway, which does not serve @defer. */
   function ownDirectives(location: `${DirectiveLocation}`): string {
     if (!isForwarded) return '';
-    const isConstant = location === 'FRAGMENT_DEFINITION';
+    const isConstant = location.endsWith('DEFINITION');
     return schema
       .getDirectives()
       .filter(({ name }) => !['skip', 'include', 'defer', 'stream'].includes(name))
@@ -372,7 +372,8 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
     if (!chance(60)) return literal(type, value);
     const name = `v${mark}${definitions.length}`;
     const isByDefault = value !== null && chance(25);
-    definitions.push(`$${name}: ${String(type)}${isByDefault ? ` = ${literal(type, value)}` : ''}`);
+    const initial = isByDefault ? ` = ${literal(type, value)}` : '';
+    definitions.push(`$${name}: ${String(type)}${initial}${ownDirectives('VARIABLE_DEFINITION')}`);
     if (!isByDefault) variables[name] = value;
     return `$${name}`;
   }

@@ -5,6 +5,8 @@ import {
   fullService,
   makeExecutableSchema,
   pageOf,
+  personPages,
+  PERSONS,
   type PageArgs,
 } from '../support/imitations/honest.ts';
 import { json } from '../support/imitations/scripted.ts';
@@ -240,4 +242,38 @@ test('a null in a list and an id that comes twice do not prevent other records f
   const { data } = await entities(gateway, '... on Job { id }', [90, '90'].map(job));
   expect(data._entities).toEqual([found, found]);
   expect((await gateway.ask('{ job(id: "90") { id } }')).data).toEqual({ job: found });
+});
+
+test('a record by its id that is not an object is UPSTREAM_BAD_RESPONSE at its place', async () => {
+  const snapshot = 'type Job { id: ID! } type Query { job(id: ID!): Job }';
+  await using gateway = await startGatewayOverFake({}, { snapshot });
+  gateway.upstream.answer(json({ data: { _rsRecord0: 'x', _rsRecord1: { id: 'b' } } }));
+  const { data, errors } = await entities(gateway, '... on Job { id }', ['a', 'b'].map(job));
+  expect(data._entities).toEqual([null, { id: 'b' }]);
+  expect(errors).toMatchObject([
+    { path: ['_entities', 0], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } },
+  ]);
+});
+
+test('after a mutation a record that was missing is found, and totals are counted anew', async () => {
+  const snapshot = `${PERSONS} type Person { id: ID! } type Mutation { hire(id: ID!): Person }`;
+  const present = Array.from({ length: 120 }, (_, at) => `p${at}`);
+  const schema = makeExecutableSchema(snapshot, {
+    Query: { persons: personPages(present) },
+    Mutation: {
+      hire: (_: unknown, { id }: { id: string }) => {
+        present.splice(60, 0, id);
+        return { id };
+      },
+    },
+  });
+  const config = { mutations: 'all' } as const;
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot, config });
+  const find = () => gateway.ask('{ person(id: "new") { id } }');
+  const count = () => gateway.ask('{ personsConnection { totalCount } }');
+  expect(await find()).toEqual({ data: { person: null } });
+  expect(await count()).toEqual({ data: { personsConnection: { totalCount: 120 } } });
+  await gateway.ask('mutation { hire(id: "new") { id } }');
+  expect(await find()).toEqual({ data: { person: { id: 'new' } } });
+  expect(await count()).toEqual({ data: { personsConnection: { totalCount: 121 } } });
 });

@@ -248,6 +248,7 @@ describe('the SDL of the subgraph', () => {
     const overrides = {
       fields: {
         'Query.atsPeople': { count: 'total' },
+        'AtsTeam.members': { count: 'total' },
         'AtsPersonPage.total': { scope: 'count' },
         'AtsSalaryPage.items': { scope: 'pay' },
         'AtsNote.id': { scope: 'pii' },
@@ -258,6 +259,7 @@ describe('the SDL of the subgraph', () => {
     expect(scopesIn(sdl)).toEqual({
       'AtsPersonPage.total': scope('count'),
       'Query.atsPeopleConnection': scope('count'),
+      'AtsTeam.membersConnection': scope('count'),
       'AtsSalaryPage.items': PAY,
       'Query.atsAllSalaries': PAY,
       'Query.atsSalariesConnection': PAY,
