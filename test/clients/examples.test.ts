@@ -8,6 +8,8 @@ import * as apollo from '../../examples/apollo/people.ts';
 import * as urql from '../../examples/urql/people.ts';
 import { systemClock, type Clock } from '../../src/clock.ts';
 import { listen } from '../../src/http/listen.ts';
+import { gathered, partsOf, putTogether } from '../support/clients/multipart.ts';
+import { blockWith } from '../support/docs/documents.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startGatewayOverSandbox, type TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
@@ -98,6 +100,42 @@ test('Apollo Client shows the whole list as it grows', async () => {
   expect(data?.allPersons?.map((person) => person.id)).toEqual(everybody());
   expect(lengths).toContain(50);
   client.stop();
+});
+
+test('urql shows more of a stream with each part', async () => {
+  const client = new Client({
+    url,
+    preferGetMethod: false,
+    exchanges: [fetchExchange],
+    fetchOptions: { headers: credential() },
+  });
+  const lengths: number[] = [];
+  const query = '{ allPersons @stream(label: "all", initialCount: 3) { id } }';
+  const ids = await new Promise<unknown[]>((done) => {
+    client.query<AllPersons>(query, {}).subscribe(({ data, hasNext }) => {
+      lengths.push(data?.allPersons.length ?? 0);
+      if (!hasNext) done(data!.allPersons.map(({ id }) => id));
+    });
+  });
+  expect(ids).toEqual(everybody());
+  expect(lengths[0]).toBe(3);
+  expect(lengths).toEqual(lengths.toSorted((left, right) => left - right));
+  expect(new Set(lengths).size).toBeGreaterThan(3);
+});
+
+interface AllPersons {
+  readonly allPersons: readonly { readonly id: string }[];
+}
+
+test('the command of docs/clients.md streams every record', async () => {
+  const command = blockWith('docs/clients.md', 'curl -N');
+  const headers = [...command.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, ...header]) => header);
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { ...(Object.fromEntries(headers) as Record<string, string>), ...credential() },
+    body: /-d '([^']+)'/.exec(command)![1]!,
+  });
+  expect(putTogether(await gathered(partsOf(response)))!['allPersons']).toHaveLength(137);
 });
 
 test('with errorPolicy "all", Apollo Client shows the edges beside a total that cannot be counted', async () => {

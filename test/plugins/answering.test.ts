@@ -9,8 +9,6 @@ import { startFront } from '../http/front.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { as, keys, peopleSdl, peopleService, scopes, SECRET } from '../schema/people.ts';
 import { FAILING, got, OTHER, send, settings, STREAMED, WHOLE, REFUSED } from './requests.ts';
 
 // Plugins that answer themselves: on a path of their own, instead of the gateway, or from a cache.
@@ -185,29 +183,5 @@ describe('the response cache of Yoga, beside its Prometheus', () => {
     const { text } = await got(cached, { ...request, key: OTHER });
     expect([text.includes('FORBIDDEN'), text.includes('"data"')]).toEqual([true, false]);
     expect(requests()).toBe(before);
-  });
-
-  test('makes the fields that it adds count in the limits of an operation', async () => {
-    const fields = Array.from({ length: 15 }, (_, at) => `a${at}: persons { items { firstName } }`);
-    const request = { name: '', query: `{ ${fields.join(' ')} }` };
-    expect((await got(plain, request)).text).toContain('"data"');
-    expect((await got(cached, request)).text).toContain('OPERATION_TOO_COMPLEX');
-  });
-
-  test('gives no field to a caller without its scope', async () => {
-    const plugins = [useResponseCache({ session: () => null })];
-    await using world = await startGatewayOverFake(
-      { schema: peopleService().schema },
-      { snapshot: peopleSdl, overrides: scopes, config: { auth: keys }, plugins },
-    );
-    const query = '{ me { id email } }';
-    const all = await world.ask(query, {}, as('all'));
-    expect(JSON.stringify(all.data)).toContain(SECRET);
-    const before = world.upstream.received.length;
-    expect(await world.ask(query, {}, as('no-pay'))).toEqual(all);
-    const few = await world.ask(query, {}, as('few'));
-    expect(few.errors!.map(({ extensions }) => extensions)).toEqual([{ code: 'FORBIDDEN' }]);
-    expect(JSON.stringify(few)).not.toContain(SECRET);
-    expect(world.upstream.received.length).toBe(before);
   });
 });

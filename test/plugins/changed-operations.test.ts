@@ -8,15 +8,13 @@ import {
   type ValidationContext,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import {
   startGatewayOverSandbox,
   type TestGateway,
   type TestGatewayOptions,
 } from '../support/gateway/gateway.ts';
 import { ask } from '../support/clients/multipart.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { as, keys, peopleSdl, peopleService, scopes, SECRET } from '../schema/people.ts';
 
 type Config = TestGatewayOptions['config'];
 
@@ -27,6 +25,22 @@ async function startWith(plugin: Plugin, config: Config = {}): Promise<TestGatew
 }
 
 const PAGE = '{ persons(first: 1) { items { id } } }';
+const COUNTED = 'query ($count: Int!) { persons(first: $count) { items { id } } }';
+
+const replacing = (query: string): Record<string, Plugin> => ({
+  onParams: { onParams: ({ params, setParams }) => setParams({ ...params, query }) },
+  onParse: { onParse: ({ setParsedDocument }) => setParsedDocument(parse(query)) },
+  executeFn: executing({ document: parse(query) }),
+});
+
+/** Executes the operation with these arguments in place of its own. */
+function executing(changed: object): Plugin {
+  return {
+    onExecute({ executeFn, setExecuteFn }) {
+      setExecuteFn((args) => executeFn({ ...args, ...changed }) as unknown);
+    },
+  };
+}
 
 const noFirstNames = (context: ValidationContext): ASTVisitor => ({
   Field(node) {
@@ -35,87 +49,83 @@ const noFirstNames = (context: ValidationContext): ASTVisitor => ({
   },
 });
 
-describe('rules of a plugin', () => {
-  test('refuse an operation that GraphQL allows, each time', async () => {
-    const gateway = await startWith({
-      onValidate: ({ addValidationRule }) => addValidationRule(noFirstNames),
-    });
-    const query = '{ persons(first: 1) { items { id firstName } } }';
-    for (let i = 0; i < 3; i += 1) {
-      const { data, errors } = await gateway.ask(query);
-      expect(data).toBeUndefined();
-      expect(errors).toEqual([
-        {
-          message: 'No first names here.',
-          locations: [{ line: 1, column: 34 }],
-          extensions: { code: 'BAD_USER_INPUT' },
-        },
-      ]);
-    }
-    expect((await gateway.ask(PAGE)).errors).toBeUndefined();
-  });
+interface Changed {
+  /** What the plugins replace the operation by, each in another hook. */
+  readonly by?: string;
+  readonly plugin?: Plugin;
+  /** What the caller sends. Default: the type name. */
+  readonly query?: string;
+  readonly config?: Config;
+}
 
-  test('cannot make an operation valid that is not', async () => {
-    const gateway = await startWith({ onValidate: ({ setResult }) => setResult([]) });
-    const { data, errors } = await gateway.ask('{ nope }');
-    expect(data).toBeUndefined();
-    expect(errors).toHaveLength(1);
-  });
+const refused = (code: string, more: object = {}) => ({
+  errors: [{ extensions: { code }, ...more }],
 });
+const WRONG = refused('BAD_USER_INPUT');
+const closed = { introspection: false };
 
-const WAYS: readonly (readonly [string, (text: string) => Plugin])[] = [
+test.each<[string, Changed, object]>([
   [
-    'onParams',
-    (query) => ({ onParams: ({ params, setParams }) => setParams({ ...params, query }) }),
+    'is answered',
+    { by: '{ persons(first: 2) { items { name: firstName } } }' },
+    { data: { persons: { items: [{ name: 'Emma' }, {}] } } },
   ],
-  ['onParse', (query) => ({ onParse: ({ setParsedDocument }) => setParsedDocument(parse(query)) })],
+  ['is refused if it has an unknown field', { by: '{ nope }' }, WRONG],
   [
-    'executeFn',
-    (query) => ({
-      onExecute({ executeFn, setExecuteFn }) {
-        setExecuteFn((args) => executeFn({ ...args, document: parse(query) }) as unknown);
-      },
+    'is refused if it has too many aliases',
+    { by: '{ a: __typename b: __typename c: __typename }', config: { maxAliases: 2 } },
+    refused('OPERATION_TOO_COMPLEX'),
+  ],
+  [
+    'is refused if it introspects where nobody may',
+    { by: '{ __schema { __typename } }', config: closed },
+    WRONG,
+  ],
+  [
+    'is refused if it asks for the SDL where nobody may',
+    { by: '{ _service { sdl } }', config: closed },
+    refused('FORBIDDEN'),
+  ],
+  [
+    'has the variables of the plugin',
+    { plugin: executing({ variableValues: { count: 3 } }), query: COUNTED },
+    { data: { persons: { items: [{}, {}, {}] } } },
+  ],
+  ...[{ count: 'x' }, {}, { count: null }].map((variableValues): [string, Changed, object] => [
+    `is refused with the variables ${JSON.stringify(variableValues)} of the plugin`,
+    { plugin: executing({ variableValues }), query: COUNTED },
+    WRONG,
+  ]),
+  [
+    'is refused by a rule of the plugin',
+    {
+      plugin: { onValidate: ({ addValidationRule }) => addValidationRule(noFirstNames) },
+      query: '{ persons(first: 1) { items { id firstName } } }',
+    },
+    refused('BAD_USER_INPUT', {
+      message: 'No first names here.',
+      locations: [{ line: 1, column: 34 }],
     }),
   ],
-];
-
-describe.each(WAYS)('an operation that a plugin replaces in %s', (_, replacedBy) => {
-  const request = async (query: string, config?: Config) => {
-    const gateway = await startWith(replacedBy(query), config);
-    return gateway.ask<unknown>('{ __typename }');
-  };
-
-  test('is answered', async () => {
-    const { data, errors } = await request('{ persons(first: 2) { items { name: firstName } } }');
-    expect(errors).toBeUndefined();
-    expect(data).toEqual({ persons: { items: [{ name: 'Emma' }, { name: expect.any(String) }] } });
-  });
-
-  test.each([
-    ['has an unknown field', '{ nope }', {}, 'BAD_USER_INPUT'],
-    [
-      'has too many aliases',
-      '{ a: __typename b: __typename c: __typename }',
-      { maxAliases: 2 },
-      'OPERATION_TOO_COMPLEX',
-    ],
-    [
-      'introspects where nobody may',
-      '{ __schema { queryType { name } } }',
-      { introspection: false },
-      'BAD_USER_INPUT',
-    ],
-    [
-      'asks for the SDL where nobody may',
-      '{ _service { sdl } }',
-      { introspection: false },
-      'FORBIDDEN',
-    ],
-  ])('is refused if it %s', async (__, query, config, code) => {
-    const { data, errors } = await request(query, config);
-    expect(data).toBeUndefined();
-    expect(errors![0]!.extensions?.['code']).toBe(code);
-  });
+  [
+    'is not made valid by a plugin',
+    { plugin: { onValidate: ({ setResult }) => setResult([]) }, query: '{ nope }' },
+    { errors: [{}] },
+  ],
+  [
+    'is refused if its result has neither data nor errors',
+    { plugin: { onParams: ({ setResult }) => setResult({}) } },
+    refused('INTERNAL_SERVER_ERROR'),
+  ],
+])('an operation that a plugin changes %s', async (_, { by, plugin, query, config }, expected) => {
+  for (const each of by === undefined ? [plugin!] : Object.values(replacing(by))) {
+    const gateway = await startWith(each, config);
+    for (let time = 0; time < 2; time += 1) {
+      const answer = await gateway.ask(query ?? '{ __typename }', { count: 1 });
+      expect(answer).toMatchObject(expected);
+      expect('data' in answer).toBe('data' in expected);
+    }
+  }
 });
 
 test('a plugin cannot make a mutation of a GET', async () => {
@@ -126,31 +136,6 @@ test('a plugin cannot make a mutation of a GET', async () => {
   const response = await gateway.fetch('/graphql?query={__typename}', { headers });
   expect(response.status).toBe(405);
 });
-
-const changed = (variableValues: unknown): Plugin => ({
-  onExecute({ executeFn, setExecuteFn }) {
-    setExecuteFn((args) => executeFn({ ...args, variableValues }) as unknown);
-  },
-});
-
-test.each([
-  [{ count: 3 }, 3],
-  [{ count: 'x' }, undefined],
-  [{}, undefined],
-  [{ count: null }, undefined],
-])('variables that a plugin changes to %j are checked, and count', async (variables, count) => {
-  const gateway = await startWith(changed(variables));
-  const query = 'query ($count: Int!) { persons(first: $count) { items { id } } }';
-  const { data, errors } = await gateway.ask<Persons | undefined>(query, { count: 1 });
-  expect(data?.persons.items.length).toBe(count);
-  if (count === undefined) {
-    expect(errors?.[0]?.extensions).toMatchObject({ code: 'BAD_USER_INPUT' });
-  }
-});
-
-interface Persons {
-  readonly persons: { readonly items: unknown[] };
-}
 
 test('a field that a plugin adds is read, and the plugin can remove it from the answer', async () => {
   const withTypes: Plugin = {
@@ -215,45 +200,16 @@ test('a plugin that replaces the schema for a request gets that request refused,
   }
 });
 
-/** Answers with this result, whatever was executed. */
-async function sentAs(result: unknown): Promise<Response> {
+test('a result that a plugin changes is sent as JSON writes it, with the status and headers of its extensions', async () => {
+  const elements = [1, '\u2028', null, undefined, { id: 1, gone: undefined }];
+  const list = Array.from({ length: 2_500 }, (_, at) => elements[at % 5]);
+  const data = { list, gone: undefined, at: new Date(0), none: [], 'a "key"': list };
+  const http = { status: 203, headers: { 'X-Kept': 'no' } };
+  const result = { data, extensions: { cost: 1, http } } as unknown as ExecutionResult;
   const gateway = await startWith({
-    onExecute: () => ({ onExecuteDone: ({ setResult }) => setResult(result as ExecutionResult) }),
+    onExecute: () => ({ onExecuteDone: ({ setResult }) => setResult(result) }),
   });
-  return ask(gateway, '{ __typename }', {}, 'application/json');
-}
-
-describe('a result that a plugin changes', () => {
-  test('is sent as JSON writes it, with the status and headers of its extensions', async () => {
-    const elements = [1, '\u2028', null, undefined, { id: 1, gone: undefined }];
-    const list = Array.from({ length: 2_500 }, (_, at) => elements[at % 5]);
-    const data = { list, gone: undefined, at: new Date(0), none: [], 'a "key"': list };
-    const http = { status: 203, headers: { 'X-Kept': 'no' } };
-    const response = await sentAs({ data, extensions: { cost: 1, http } });
-    expect([response.status, response.headers.get('x-kept')]).toEqual([203, 'no']);
-    expect(await response.text()).toBe(JSON.stringify({ data, extensions: { cost: 1 } }));
-  });
-
-  test('is refused if it has neither data nor errors', async () => {
-    const gateway = await startWith({ onParams: ({ setResult }) => setResult({}) });
-    const { errors } = await gateway.ask(PAGE);
-    expect(errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
-  });
-});
-
-test('a plugin that changes the document cannot add a field that the caller may not read', async () => {
-  const adding: Plugin = {
-    onParse: ({ params, setParsedDocument }) => {
-      if (params.source) setParsedDocument(parse('{ me { name email } }'));
-    },
-  };
-  await using world = await startGatewayOverFake(
-    { schema: peopleService().schema },
-    { snapshot: peopleSdl, overrides: scopes, config: { auth: keys }, plugins: [adding] },
-  );
-  const answerTo = (key: 'all' | 'few') => world.ask('{ me { name } }', {}, as(key));
-  expect(JSON.stringify(await answerTo('all'))).toContain(SECRET);
-  const few = await answerTo('few');
-  expect(JSON.stringify(few)).not.toContain(SECRET);
-  expect(few.errors!.map(({ extensions }) => extensions)).toEqual([{ code: 'FORBIDDEN' }]);
+  const response = await ask(gateway, '{ __typename }', {}, 'application/json');
+  expect([response.status, response.headers.get('x-kept')]).toEqual([203, 'no']);
+  expect(await response.text()).toBe(JSON.stringify({ data, extensions: { cost: 1 } }));
 });
