@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
+import { CallerBudgets, PageBudget, spendTogether } from '../../src/paging/page-budget.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 
 test('all operations of a caller share one minute, however long one of them lasts', () => {
@@ -43,6 +43,21 @@ test('records of more than 12 pages need the scope drain, and pages that only co
   times(100, () => budget.forOverhead.spend());
   const draining = new PageBudget(callers, 'key:portal', true);
   times(100, () => draining.spend());
+});
+
+test('a page that several operations wait for costs each caller one, and whoever cannot pay gets none of it', () => {
+  const callers = new CallerBudgets(20, new ManualClock());
+  const budgetOf = (caller: string) => new PageBudget(callers, caller, true);
+  const [one, equal, other] = [
+    budgetOf('key:portal'),
+    budgetOf('key:portal'),
+    budgetOf('key:other'),
+  ];
+  times(20, () => expect(spendTogether([one, equal, other]).size).toBe(0));
+  callers.spend('address:1', 20);
+  const broke = [one, equal, other, budgetOf('address:1'), budgetOf('address:1')];
+  const paying = budgetOf('address:2');
+  expect([...spendTogether([...broke, paying]).keys()]).toEqual(broke);
 });
 
 test('a refusal says what the whole operation has used, whatever its pages were read for', () => {

@@ -65,6 +65,7 @@ const ROWS: readonly Row[] = [
     false,
   ],
   ['4.4 `first` cuts the end', { first: 4, after: 9, before: 20 }, [10, 14], true, true],
+  ['4.4 `first` cuts nothing', { first: 4, after: 9, before: 14 }, [10, 14], true, false],
   ['4.4 `last` cuts the start', { last: 4, after: 9, before: 20 }, [16, 20], true, true],
   ['4.4 0 is not negative', { first: 0 }, NONE, false, true],
   ['4.4 0 is not negative', { last: 0 }, NONE, true, false],
