@@ -119,6 +119,7 @@ const listed = (id: string) => ({
   id,
   email: `${SECRET} directory ${id}`,
   room: `${SECRET} room of ${id}`,
+  rank: `${SECRET} rank of ${id}`,
 });
 
 /** Another service, which has the same personal data of the same persons. */
@@ -127,7 +128,7 @@ function directory(): NonNullable<Additions['subschemas']>[number] {
     type Query { personsById(ids: [ID!]!): [Person]! entries: [Entry!]! }
     type Entry { id: ID! person: Person named: HasMail }
     interface HasMail { email: String }
-    type Person implements HasMail { id: ID! email: String room: String }
+    type Person implements HasMail { id: ID! email: String room: String rank: String }
   `);
   const rootValue = {
     personsById: ({ ids }: { ids: string[] }) => ids.map(listed),
@@ -140,6 +141,7 @@ function directory(): NonNullable<Additions['subschemas']>[number] {
     merge: {
       Person: {
         selectionSet: '{ id }',
+        fields: { rank: { selectionSet: '{ email }', computed: true } },
         fieldName: 'personsById',
         key: ({ id }: { id: string }) => id,
         argsFromKeys: (ids: readonly string[]) => ({ ids }),
@@ -156,6 +158,7 @@ export const additions: Additions = {
     extend type Team { label: String }
     extend type Person {
       label: String
+      farewell: String
       greeting: String
       loud: String!
       dynamic: String
@@ -190,6 +193,10 @@ export const additions: Additions = {
       },
     },
     Person: {
+      farewell: {
+        selectionSet: '{ rank }',
+        resolve: ({ rank }: { rank?: string }) => `Good-bye, ${rank}`,
+      },
       greeting: {
         selectionSet: '{ email }',
         resolve: ({ email }: { email?: string }) => `Dear ${email}`,

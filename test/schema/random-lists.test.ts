@@ -49,11 +49,11 @@ const HABITS: fc.Arbitrary<Habits> = fc.record({
   hasPublicForm: fc.boolean(),
 });
 
-/** Filters have the names of all arguments of the gateway. */
+/** Filters have the names of all arguments of the gateway, and one is a cursor for the other direction. */
 const CLASHING: Habits = {
   cursor: 'pageCursor',
   firstIsRequired: true,
-  filters: ['limit', 'after', 'last', 'before'],
+  filters: ['limit', 'after', 'last', 'before', 'beforeCursor'],
   identity: 'id',
   items: 'objects',
   isNullable: false,
