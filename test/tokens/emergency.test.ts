@@ -1,21 +1,27 @@
 import { readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { emergencyFor } from '../../src/setup/custody.ts';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import { successor } from '../../src/tokens/state.ts';
 import { quickFolder } from '../support/quick-folder.ts';
 import { exchanged, NOON, pairOf } from './values.ts';
 
-const [sealed, other] = [1, 2].map((byte) => createSealer([Buffer.alloc(32, byte)])) as [
+const KEYS = [1, 2].map((byte) => Buffer.alloc(32, byte));
+const [sealed, other] = KEYS.map((key) => createSealer([key])) as [
   ReturnType<typeof createSealer>,
   ReturnType<typeof createSealer>,
 ];
 const received = successor(exchanged(), pairOf('3'));
 
-test('a pair in an emergency file is sealed, private, and returned as it was received', () => {
+test('a pair in an emergency file is sealed with TOKEN_STORE_KEY, private, and returned as it was received', () => {
   const folder = join(newFolder(), 'made', 'when needed');
-  const emergency = emergencyIn(folder, sealed);
+  const emergency = emergencyFor({
+    tokenStore: { kind: 'sqlite', path: join(folder, 'tokens.db') },
+    tokenStoreKeys: KEYS,
+    tokenRescueDir: undefined,
+  });
   expect(emergency.read()).toEqual([]);
   expect(emergency.put(received, NOON)).toBe(true);
   const path = emergency.pathOf(received);

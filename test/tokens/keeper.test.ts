@@ -531,6 +531,14 @@ test('a service that refuses the client is asked again slowly, and errors, healt
   expect(keeper.health()).not.toHaveProperty('mistake');
 });
 
+test('an import is exchanged at once, although the exchange before it has just failed', async () => {
+  const { keeper, sent } = await worldOf({ set: null, answers: [MISTAKE], habits: REVOKES });
+  await expect(keeper.import(pairOf('1'))).rejects.toThrow('invalid_client');
+  expect(await keeper.import(pairOf('2'), true)).toBe('imported');
+  expect(sent).toEqual(['refresh-1', 'refresh-2']);
+  expect(await keeper.token()).toMatchObject({ value: 'access-next' });
+});
+
 test.each<[what: string, set: State | null, message: RegExp, next: object]>([
   ['the first one', null, /refuses the imported refresh token.*Import a new pair/, {}],
   [
