@@ -63,6 +63,17 @@ describe('without RECRUITING_URL', () => {
   });
 });
 
+test('asked to stop, /ready fails at once, and requests are answered for SHUTDOWN_DELAY_MS', async () => {
+  await using gateway = await serveHere({ SHUTDOWN_DELAY_MS: '600000' });
+  await gateway.printed(/The token link was imported/);
+  const stopped = gateway.stop();
+  await gateway.printed(/requests are still accepted for a while/);
+  expect((await fetch(new URL('/ready', gateway.url))).status).toBe(503);
+  expect(await countPersons(gateway.url)).toBe(137);
+  gateway.hurry();
+  expect(await stopped).toMatchObject({ code: 0, stderr: '' });
+});
+
 interface Tab {
   readonly query: string;
   readonly variables: string | null;

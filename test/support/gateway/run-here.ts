@@ -7,6 +7,7 @@ import { showsSecrets, wrote } from './written.ts';
 
 interface HereOptions {
   readonly stop?: AbortSignal;
+  readonly hurry?: AbortSignal;
   readonly isTerminal?: boolean;
 }
 
@@ -34,6 +35,8 @@ export interface CommandHere extends AsyncDisposable {
   printed(pattern: RegExp): Promise<RegExpExecArray>;
   /** Stops it, as SIGTERM does. */
   stop(): Promise<Ended>;
+  /** Cuts its waiting short, as a second SIGTERM does. */
+  hurry(): void;
   readonly ended: Promise<Ended>;
 }
 
@@ -43,8 +46,9 @@ export function startHere(
   env: Record<string, string> = {},
   stdin: Beginning['stdin'] = [],
 ): CommandHere {
-  const stopping = new AbortController();
-  const { said, written, ended } = begin(args, { env, stdin, stop: stopping.signal });
+  const [stopping, hurrying] = [new AbortController(), new AbortController()];
+  const signals = { stop: stopping.signal, hurry: hurrying.signal };
+  const { said, written, ended } = begin(args, { env, stdin, ...signals });
   const printed = async (pattern: RegExp) => {
     for (;;) {
       const match = pattern.exec(said.stdout);
@@ -57,7 +61,12 @@ export function startHere(
     stopping.abort();
     return ended;
   };
-  return { printed, stop, ended, [Symbol.asyncDispose]: async () => void (await stop()) };
+  const hurry = () => hurrying.abort();
+  const dispose = async () => {
+    hurry();
+    await stop();
+  };
+  return { printed, stop, hurry, ended, [Symbol.asyncDispose]: dispose };
 }
 
 export interface RunningHere extends CommandHere {
@@ -78,7 +87,10 @@ interface Beginning extends HereOptions {
   readonly stop: AbortSignal;
 }
 
-function begin(args: readonly string[], { env, stdin, stop, isTerminal = false }: Beginning) {
+function begin(
+  args: readonly string[],
+  { env, stdin, stop, hurry = new AbortController().signal, isTerminal = false }: Beginning,
+) {
   const said = { stdout: '', stderr: '' };
   const written = new EventEmitter();
   const writer = (name: keyof typeof said) =>
@@ -101,7 +113,7 @@ function begin(args: readonly string[], { env, stdin, stop, isTerminal = false }
     clock: quickClock(),
     onExit: (listener) => void atExit.push(listener),
     stop,
-    hurry: new AbortController().signal,
+    hurry,
   }).then((code) => {
     for (const listener of atExit) listener();
     if (!showsSecrets(args)) wrote(said.stdout + said.stderr);
