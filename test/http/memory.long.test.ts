@@ -76,6 +76,14 @@ test('unread answers count in ANSWER_BYTES, and further answers are refused', as
   await expect.poll(answerBytes, LONG).toBe(0);
 });
 
+test('what equal drains share is held once, and nothing of it afterwards', async () => {
+  // One of these answers has two thirds of that.
+  const { ask, answerBytes } = await start({ config: { answerBytes: 300_000 } });
+  const drains = [1, 2, 3].map(() => ask('{ allPersons { id firstName } }'));
+  for (const { errors } of await Promise.all(drains)) expect(errors).toBeUndefined();
+  expect(await answerBytes()).toBe(0);
+});
+
 test('answers of the service that are arriving count in ANSWER_BYTES together, except for those of mutations, which have been executed', async () => {
   const snapshot = 'type Query { a: String } type Mutation { a: String }';
   const config = { answerBytes: 3 * MEGABYTE, mutations: 'all' as const };
