@@ -260,9 +260,11 @@ export class TokenHolder {
     return (this.#exchanging ??= begin().finally(() => (this.#exchanging = undefined)));
   }
 
-  /** The exchange under way. */
-  get exchanging(): Promise<State> | undefined {
-    return this.#exchanging;
+  /** The exchange under way, of this process or of another one. @returns undefined if there is none */
+  underWay(): Promise<State> | undefined {
+    const state = this.#state;
+    if (this.#exchanging || !state || !isLive(state.claim, this.now)) return this.#exchanging;
+    return this.#newerThan(state, OTHERS_MS);
   }
 
   async #exchange(evenIfLost: boolean): Promise<State> {

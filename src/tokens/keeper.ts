@@ -154,7 +154,7 @@ class TokenKeeper {
     const isExpiry = this.#parts.meansExpired?.(detail) ?? true;
     if (!isExpiry && !isUncertain(state, this.#holder.now)) {
       // Some services end the old access token with an exchange that is under way.
-      const running = this.#holder.exchanging;
+      const running = this.#holder.underWay();
       return running && this.#patiently(running.then(tokenOf));
     }
     if (!this.#mayRenew(state)) return undefined;

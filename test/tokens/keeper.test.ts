@@ -112,6 +112,18 @@ test.each<Fault>([
     called: ['access-next'],
   },
   {
+    fault: 'an exchange of another process that ends the access token: its caller gets the new one',
+    set: claimOf('of another process', 1)(imported(), NOON).next!,
+    happens: async ({ pass, ask, put }) => {
+      await pass(1_000);
+      ask('token_revoked');
+      await pass(3_000);
+      await put((state, now) => saveOf(state!, '2')(state, now));
+      await pass(2_000);
+    },
+    called: ['access-2'],
+  },
+  {
     fault: 'another process saves its pair while a caller reports the expiry: nothing is sent',
     set: claimOf('of another process', 1)(imported(), NOON).next!,
     happens: async ({ pass, ask, put, during }) => {
@@ -143,7 +155,7 @@ test.each<Fault>([
     answers: [ending],
     habits: REVOKES,
     happens: async ({ saw, pass, ask, troubles, keeper, token }) => {
-      await pass(2 * DAY);
+      await pass(25 * HOUR);
       saw(troubles());
       ask();
       await pass(1_000);
