@@ -57,183 +57,132 @@ const hidden = json({ errors: [{ message: 'GraphQL introspection is\u001b[2J off
 const OTHER_FILE = folder.file('store/looked-at.graphql');
 
 /** What the service replies to introspection, and what becomes of the command and the snapshot. */
-interface Introspection {
-  readonly command: string;
-  readonly reply: Reply;
-  readonly code: number;
-  readonly says: RegExp;
-  /** Default: SNAPSHOT */
-  readonly before?: string;
-  /** Default: as before */
-  readonly after?: string;
-}
+type Introspection = [
+  reply: string,
+  command: string,
+  answer: Reply,
+  code: number,
+  says: RegExp,
+  /** Default: SNAPSHOT, before and after. */
+  snapshot?: { readonly before?: string; readonly after?: string },
+];
 
 const changed = (part: string, replacement: string) =>
   introspected(SNAPSHOT.replace(part, replacement));
 
-test.each<[string, Introspection]>([
-  ['the same schema', { command: 'check', reply: introspected(SNAPSHOT), code: 0, says: SAME }],
+test.each<Introspection>([
+  ['the same schema', 'check', introspected(SNAPSHOT), 0, SAME],
   [
     'the same schema, from a service of 2016',
-    {
-      command: 'check',
-      reply: introspectedAsIn2016(OF_2016),
-      before: OF_2016,
-      code: 0,
-      says: SAME,
-    },
+    'check',
+    introspectedAsIn2016(OF_2016),
+    0,
+    SAME,
+    { before: OF_2016 },
   ],
   [
     'the same schema, from a service that accepts each field of introspection once',
-    { command: 'check', reply: introspectedInGoodFaith(SNAPSHOT), code: 0, says: SAME },
+    'check',
+    introspectedInGoodFaith(SNAPSHOT),
+    0,
+    SAME,
   ],
   [
     'a field more',
-    {
-      command: 'check',
-      reply: changed('name: String', 'name: String, email: String'),
-      code: 0,
-      says: /^additive \(1\): nothing fails; .*\n {2}Field 'email' was added to object type 'Person'/m,
-    },
+    'check',
+    changed('name: String', 'name: String, email: String'),
+    0,
+    /^additive \(1\): nothing fails; .*\n {2}Field 'email' was added to object type 'Person'/m,
   ],
   [
     'a description with a control character',
-    {
-      command: 'check',
-      reply: changed('type Person', '"""Some\u009b31m\nbody""" type Person'),
-      code: 0,
-      says: /^additive \(1\): .*\n.*Object type 'Person' has description 'Some 31m body'/m,
-    },
+    'check',
+    changed('type Person', '"""Some\u009b31m\nbody""" type Person'),
+    0,
+    /^additive \(1\): .*\n.*Object type 'Person' has description 'Some 31m body'/m,
   ],
   [
     'a field less',
-    {
-      command: 'check',
-      reply: changed('name: String,', ''),
-      code: 1,
-      says: /^breaking \(1\): requests .* fail, .*\n {2}Field 'name' was removed from object type 'Person'/m,
-    },
+    'check',
+    changed('name: String,', ''),
+    1,
+    /^breaking \(1\): requests .* fail, .*\n {2}Field 'name' was removed from object type 'Person'/m,
   ],
   [
     'a value more that may be answered',
-    {
-      command: 'check',
-      reply: changed('NEW', 'NEW HIRED'),
-      code: 1,
-      says: /^dangerous \(1\): answers may contain .*\n {2}Enum value 'HIRED'/m,
-    },
+    'check',
+    changed('NEW', 'NEW HIRED'),
+    1,
+    /^dangerous \(1\): answers may contain .*\n {2}Enum value 'HIRED'/m,
   ],
   [
     'a refusal of introspection',
-    {
-      command: 'check',
-      reply: hidden,
-      code: 2,
-      says: /refuses introspection \(GraphQL introspection is \[2J off\)\. Report this to its support.*by hand/,
-    },
+    'check',
+    hidden,
+    2,
+    /refuses introspection \(GraphQL introspection is \[2J off\)\. Report this to its support.*by hand/,
   ],
   [
     'half a schema',
-    {
-      command: 'check',
-      reply: json({ data: { __schema: null }, errors: [{}] }),
-      code: 2,
-      says: /refuses introspection/,
-    },
+    'check',
+    json({ data: { __schema: null }, errors: [{}] }),
+    2,
+    /refuses introspection/,
   ],
-  [
-    'an empty answer',
-    {
-      command: 'check',
-      reply: json({ data: {} }),
-      code: 2,
-      says: /reports a schema that is not valid/,
-    },
-  ],
-  ['no GraphQL', { command: 'check', reply: json({}), code: 2, says: /not GraphQL JSON/ }],
+  ['an empty answer', 'check', json({ data: {} }), 2, /reports a schema that is not valid/],
+  ['a page', 'check', text('<html>'), 2, /not GraphQL JSON/],
   [
     'an expired token',
-    {
-      command: 'check',
-      reply: refusal('token_expired'),
-      code: 2,
-      says: /has expired\. Run `tokens refresh`; a running gateway does it/,
-    },
+    'check',
+    refusal('token_expired'),
+    2,
+    /has expired\. Run `tokens refresh`; a running gateway does it/,
   ],
-  [
-    'a revoked token',
-    { command: 'check', reply: refusal('token_revoked'), code: 2, says: /demoted or blocked/ },
-  ],
+  ['a revoked token', 'check', refusal('token_revoked'), 2, /demoted or blocked/],
   [
     'another schema, which is written, sorted',
-    {
-      command: 'pull',
-      reply: introspected(LIVE),
-      code: 0,
-      says: /was written to .*upstream\.graphql[^]*^additive \(1\)[^]*\n\nTo serve it, restart the gateway\..*\n$/m,
-      after: PULLED,
-    },
+    'pull',
+    introspected(LIVE),
+    0,
+    /was written to .*upstream\.graphql[^]*^additive \(1\)[^]*\n\nTo serve it, restart the gateway\..*\n$/m,
+    { after: PULLED },
   ],
   [
     'a schema that differs only in form',
-    {
-      command: 'pull',
-      reply: introspected(LIVE),
-      before: `# mine\n${LIVE}`,
-      code: 0,
-      says: /nothing was written/,
-    },
+    'pull',
+    introspected(LIVE),
+    0,
+    /nothing was written/,
+    { before: `# mine\n${LIVE}` },
   ],
   [
     'a schema with a flaw that nothing needs, which is left out',
-    {
-      command: 'pull',
-      reply: json(JSON.parse(flawed.replace('"who"', '"who?"'))),
-      code: 0,
-      says: /^The schema of the service is used without Query\.who\?: this is not a name of GraphQL\.$/m,
-      after: PULLED.replace('  who: Int\n', ''),
-    },
+    'pull',
+    json(JSON.parse(flawed.replace('"who"', '"who?"'))),
+    0,
+    /^The schema of the service is used without Query\.who\?: this is not a name of GraphQL\.$/m,
+    { after: PULLED.replace('  who: Int\n', '') },
   ],
-  [
-    'a refusal instead of a schema',
-    { command: 'pull', reply: hidden, code: 1, says: /refuses introspection/ },
-  ],
-  [
-    'a page instead of a schema',
-    { command: 'pull', reply: text('<html>'), code: 1, says: /not GraphQL JSON/ },
-  ],
-  [
-    'an empty schema',
-    {
-      command: 'pull',
-      reply: json({ data: { __schema: { types: [], directives: [] } } }),
-      code: 1,
-      says: /not valid/,
-    },
-  ],
+  ['a refusal instead of a schema', 'pull', hidden, 1, /refuses introspection/],
   [
     'a schema for another file',
-    {
-      command: `pull --output ${OTHER_FILE}`,
-      reply: introspected(LIVE),
-      code: 0,
-      says: /was written to .*looked-at/,
-    },
+    `pull --output ${OTHER_FILE}`,
+    introspected(LIVE),
+    0,
+    /was written to .*looked-at/,
   ],
   [
     'a schema for a folder that does not exist',
-    {
-      command: `pull --output ${folder.file('nowhere/new.graphql')}`,
-      reply: introspected(LIVE),
-      code: 1,
-      says: /cannot be written \(ENOENT\).*Check that the folder is there/,
-    },
+    `pull --output ${folder.file('nowhere/new.graphql')}`,
+    introspected(LIVE),
+    1,
+    /cannot be written \(ENOENT\).*Check that the folder is there/,
   ],
 ])(
   'the service replies with %s',
-  async (_, { command, reply, code, says, before = SNAPSHOT, after = before }) => {
+  async (_reply, command, answer, code, says, { before = SNAPSHOT, after = before } = {}) => {
     writeFileSync(RECRUITING_SCHEMA, before);
-    service.answer(reply);
+    service.answer(answer);
     const { stdout, stderr, ...exit } = await runHere(['schema', ...command.split(' ')], env);
     expect({ exit, said: stdout + stderr }).toEqual({
       exit: { code },

@@ -2,9 +2,7 @@
  * Gateways with so little memory that keeping all of a flood, or many times the bytes of one request or answer, would end
  * them. What each limit does is proved in test/http/memory.long.test.ts; here all of them hold together in a real heap.
  */
-import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { connect, type AddressInfo, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { expect, test, vi } from 'vitest';
 import type { Reply } from '../service/service.ts';
 import { after, honest, json } from '../support/imitations/scripted.ts';
@@ -15,12 +13,10 @@ const FIRST_PAGE = /"data":\{"persons":\{"items":\[\{"id"/;
 const BYTES = 400_000;
 /** Of a small container. Other gateways have 64 MB, half of which is in use after the start. */
 const CONTAINER = { NODE_OPTIONS: '--max-old-space-size=512 --max-semi-space-size=8' };
-/** 12 kB, as many as a proxy may add. */
-const HEADERS = Array.from({ length: 80 }, (_, at) => `x-h${at}: ${'v'.repeat(140)}\r\n`).join('');
 
 interface Flood {
   readonly what: string;
-  readonly env?: Record<string, string | undefined>;
+  readonly env?: Record<string, string>;
   /** Returns what is of interest of the answers. */
   readonly happens: (gateway: SmallGateway) => Promise<readonly string[]>;
   /** Each is in one of the answers. */
@@ -59,67 +55,10 @@ test.each<Flood>([
     some: [/RATE_LIMITED/, /^\{"data"/],
   },
   {
-    what: 'equal operations, which are counted once',
-    env: CONTAINER,
-    happens: async ({ upstream, ask }) => {
-      const release = hold(upstream);
-      const answers = Array.from({ length: 100 }, () => ask({ query: lookups(0) }));
-      await upstream.arrived(upstream.received.length + 1);
-      release();
-      return Promise.all(answers);
-    },
-    all: /^\{"data"/,
-  },
-  ...(
-    [
-      ['with large parameters', (n: number) => refusedRequest(n).repeat(15), 12],
-      [
-        'that are probes',
-        () => `GET /health HTTP/1.1\r\nhost: a\r\n${HEADERS}\r\n`.repeat(15),
-        200,
-      ],
-    ] as const
-  ).map(([what, behind, count]): Flood => ({
-    what: `requests behind one of their connection that waits, ${what}`,
-    env: CONTAINER,
-    happens: async (gateway) => {
-      const release = hold(gateway.upstream);
-      const waiting = gateway.ask({ query: PERSONS });
-      await gateway.upstream.arrived(1);
-      const sockets = Array.from({ length: count }, (_, n) =>
-        send(gateway, requestOf(JSON.stringify({ query: PERSONS })) + behind(n)),
-      );
-      for (let n = 0; n < count / 5; n += 1) await healthOf(gateway);
-      release();
-      for (const { socket } of sockets) socket.destroy();
-      return [await waiting];
-    },
-    all: FIRST_PAGE,
-  })),
-  {
-    what: 'callers who do not read the page of GraphiQL, which share its memory',
-    env: { GRAPHIQL: 'on', NODE_OPTIONS: '--max-old-space-size=256' },
-    happens: async (gateway) => {
-      const page = await fetch(gateway.url, { headers: { accept: 'text/html' } });
-      const { length } = await page.text();
-      const before = memoryOf(gateway);
-      const unread = Array.from({ length: 60 }, () =>
-        send(gateway, 'GET /graphql HTTP/1.1\r\nhost: localhost\r\naccept: text/html\r\n\r\n'),
-      );
-      for (const { socket } of unread) socket.pause();
-      // Each probe is answered after all that has arrived before it.
-      for (let n = 0; n < 20; n += 1) await healthOf(gateway);
-      const isShared = memoryOf(gateway) - before < 20 * length;
-      for (const { socket } of unread) socket.destroy();
-      return [isShared ? 'shared' : 'one for each'];
-    },
-    all: /^shared$/,
-  },
-  {
     what: 'a request that arrives byte by byte',
     happens: async (gateway) => {
       const body = JSON.stringify({ query: PERSONS });
-      const { answer } = send(
+      const answer = send(
         gateway,
         'POST /graphql HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n' +
           'content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n' +
@@ -211,31 +150,6 @@ test.each<Flood>([
   });
 });
 
-test('only some callers wait while the keys of their tokens do not arrive', async () => {
-  await using silent = createServer(() => {});
-  await new Promise<void>((listening) => silent.listen(0, '127.0.0.1', listening));
-  const { port } = silent.address() as AddressInfo;
-  await using gateway = await startSmallGateway({
-    ...CONTAINER,
-    ALLOW_ANONYMOUS: undefined,
-    AUTH_JWKS_URL: `http://127.0.0.1:${port}/keys`,
-    AUTH_ISSUER: 'https://login.test',
-    AUTH_AUDIENCE: 'recruiting',
-  });
-  const token = [{ alg: 'ES256', kid: 'made-up' }, { sub: 'x'.repeat(8_000) }]
-    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
-    .join('.');
-  const request = requestOf(
-    JSON.stringify({ query: PERSONS }),
-    `connection: close\r\nauthorization: Bearer ${token}.c2ln\r\n`,
-  );
-  const callers = Array.from({ length: 2_000 }, () => send(gateway, request));
-  const refusal = await Promise.race(callers.map(({ answer }) => answer));
-  expect(refusal).toMatch(/^HTTP\/1.1 (429|503) [^]*retry-after: \d+[^]*RATE_LIMITED/i);
-  expect(await healthOf(gateway)).toBe(200);
-  for (const { socket } of callers) socket.destroy();
-});
-
 /** Many requests at once, which the service answers once the gateway has refused one of them. */
 async function floodOf(
   gateway: SmallGateway,
@@ -295,15 +209,6 @@ function lookups(of: number): string {
   return `{ ${fields.join(' ')} }`;
 }
 
-/** Its variables take 30 times their bytes. */
-function refusedRequest(n: number): string {
-  return requestOf(`{"query":"{ nope${n} }","variables":{"unused":[${'{},'.repeat(60_000)}{}]}}`);
-}
-
-function requestOf(body: string, headers = ''): string {
-  return `POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n${headers}content-length: ${body.length}\r\n\r\n${body}`;
-}
-
 /** The status of a probe. A gateway that has ended does not answer it. */
 async function healthOf({ url, program }: SmallGateway): Promise<number> {
   const ended = program.ended.then(({ stderr }) => {
@@ -313,18 +218,11 @@ async function healthOf({ url, program }: SmallGateway): Promise<number> {
   return Promise.race([probe, ended]);
 }
 
-/** Of the process, with what is outside of its heap, bytes. */
-function memoryOf({ program: { pid } }: SmallGateway): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(status)![1]);
-}
-
-/** Sends text on a connection of its own. `answer`: all that came until the gateway closed it. */
-function send({ url }: SmallGateway, text: string): { socket: Socket; answer: Promise<string> } {
+/** Sends text on a connection of its own, and returns all that came until the gateway closed it. */
+function send({ url }: SmallGateway, text: string): Promise<string> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1').setEncoding('utf8');
   let received = '';
-  // A gateway that has no room may cut it while it is sending.
   socket.on('error', () => {}).on('data', (part: string) => (received += part));
   socket.write(text);
-  return { socket, answer: new Promise((done) => socket.on('close', () => done(received))) };
+  return new Promise((done) => socket.on('close', () => done(received)));
 }

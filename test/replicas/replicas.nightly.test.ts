@@ -115,26 +115,6 @@ test('while PostgreSQL is down all replicas serve, report it once, and refresh a
   expect(exchanges()).toEqual(['answered']);
 }, 120_000);
 
-test('after a failover that lost the last commit the replicas save their pair again, and report what happened', async () => {
-  const load = loadOnAll();
-  await postgres.stop();
-  const goBack = postgres.keepCopy();
-  await postgres.start();
-  await world.expire();
-  await load.answered();
-  const { generation } = await world.stored();
-  await postgres.stop();
-  goBack();
-  await postgres.start();
-  await eventually(async () => expect(await world.stored()).toMatchObject({ generation }));
-  const reports = counted(/the token store lacked the newest pair, which was put back/);
-  expect(Math.max(...reports)).toBe(1);
-  await world.expire();
-  await load.answered();
-  expect(await load.problems()).toEqual([]);
-  expect(exchanges()).toEqual(['answered', 'answered']);
-});
-
 test('tokens export moves a set to another store under load without a failed request, and the gateway that is left there refreshes no more', async () => {
   const target = `sqlite:${world.folder.file('other.db')}`;
   const [old, next] = await Promise.all([

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { chmodSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -16,8 +15,6 @@ export interface PostgresServer {
   query(text: string): Promise<readonly Record<string, unknown>[]>;
   stop(): Promise<void>;
   start(): Promise<void>;
-  /** Keeps a copy of all data. The server must be stopped. Returns a function that restores the copy. */
-  keepCopy(): () => void;
   close(): Promise<void>;
 }
 
@@ -38,10 +35,9 @@ export async function startPostgres(): Promise<PostgresServer> {
   const folder = quickFolder();
   // The server runs as another user where this is root.
   chmodSync(folder, 0o755);
-  const data = join(folder, 'data');
   const port = await freePort();
   const server = new EmbeddedPostgres({
-    databaseDir: data,
+    databaseDir: join(folder, 'data'),
     port,
     user: 'postgres',
     password: PASSWORD,
@@ -79,24 +75,12 @@ export async function startPostgres(): Promise<PostgresServer> {
     query,
     stop: () => server.stop(),
     start: () => server.start(),
-    keepCopy: () => {
-      const copy = join(folder, 'copy');
-      copyWithOwners(data, copy);
-      return () => {
-        rmSync(data, { recursive: true });
-        copyWithOwners(copy, data);
-      };
-    },
     close: async () => {
       await pool.end();
       await server.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-function copyWithOwners(from: string, to: string): void {
-  execFileSync('cp', ['-a', from, to]);
 }
 
 /**

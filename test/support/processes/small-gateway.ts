@@ -13,13 +13,11 @@ export interface SmallGateway extends AsyncDisposable {
   readonly url: string;
   readonly program: Program;
   /** Sends an operation, or a text, and returns the text of the answer. */
-  ask(body: object | string, headers?: Record<string, string>): Promise<string>;
+  ask(body: object | string): Promise<string>;
 }
 
-/** @param env settings beside those of the fake upstream; undefined: without this one */
-export async function startSmallGateway(
-  env: Record<string, string | undefined> = {},
-): Promise<SmallGateway> {
+/** @param env settings beside those of the fake upstream */
+export async function startSmallGateway(env: Record<string, string> = {}): Promise<SmallGateway> {
   await using ends = new AsyncDisposableStack();
   const folder = ends.use(temporaryFolder());
   const upstream = ends.use(await startService());
@@ -33,24 +31,16 @@ export async function startSmallGateway(
     UPSTREAM_TIMEOUT_MS: '120000',
     ...env,
   };
-  const program = ends.use(
-    startProcess([await bundled('src/process.ts')], { env: withoutUndefined(settings) }),
-  );
+  const program = ends.use(startProcess([await bundled('src/process.ts')], { env: settings }));
   const { url } = await served(program);
-  const ask = async (body: object | string, headers: Record<string, string> = {}) => {
+  const ask = async (body: object | string) => {
     const response = await fetch(url, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
+      headers: { 'content-type': 'application/json' },
       body: typeof body === 'string' ? body : JSON.stringify(body),
     });
     return await response.text();
   };
   const open = ends.move();
   return { upstream, url, program, ask, [Symbol.asyncDispose]: () => open.disposeAsync() };
-}
-
-function withoutUndefined(all: Record<string, string | undefined>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined),
-  );
 }

@@ -150,12 +150,6 @@ export async function startTokenWorld({ revoke = false, store }: WorldOptions = 
     outcomes,
     /** The emergency files. */
     unsaved: () => (existsSync(rescue) ? readdirSync(rescue) : []),
-    /** An administrator makes a new token. Returns its link. */
-    makeNewSet: (): string => {
-      const link = sandbox.makeNewSet();
-      secrets.add(new URL(link).pathname);
-      return link;
-    },
     /** What is left once all gateways have ended: see `saved`. Spends the refresh token. */
     left: async () => {
       const { generation, claim, pair } = await stored();
