@@ -5,7 +5,7 @@ import { codeOf } from '../../src/errors.ts';
 import { cursorsOf, decodeCursor } from '../../src/paging/cursor.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { KINDS } from './model-service.ts';
-import { worldOf } from './world.ts';
+import { World } from './world.ts';
 
 const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }));
 const positions = fc
@@ -88,18 +88,19 @@ test('a forged cursor gives records of the list or a coded error, without going 
     fc.asyncProperty(forgeries, async ({ kind, after, end, size, offset, id, ...of }) => {
       const position = [after, end, size, offset % size, id];
       const cursor = forged(['letters', ...position], 3);
-      const world = worldOf(40, { kind, limit: 10 });
+      const world = new World(40, { kind, limit: 10 });
       if (of.isWalked) await world.drain();
       for (const args of [
         { first: of.count, after: cursor },
         { last: of.count, before: cursor },
         { first: of.count, before: cursor },
       ]) {
-        const before = world.counted.requests;
-        const result = await world.read(args).catch((error: unknown) => error);
-        if (result instanceof Error)
-          expect(codeOf(result)).toMatch(/CURSOR_INVALID|BAD_USER_INPUT/);
-        expect(world.counted.requests - before).toBeLessThan(40);
+        const requests = await world.costOf(() =>
+          world.read(args).catch((error: unknown) => {
+            expect(codeOf(error)).toMatch(/CURSOR_INVALID|BAD_USER_INPUT/);
+          }),
+        );
+        expect(requests).toBeLessThan(40);
       }
     }),
     { numRuns: randomRuns(400) },

@@ -1,10 +1,5 @@
-import {
-  CursorRefusedError,
-  PageFailedError,
-  SizeRefusedError,
-  type FetchPage,
-  type Page,
-} from '../../src/paging/page.ts';
+import fc from 'fast-check';
+import { CursorRefusedError, SizeRefusedError, type Page } from '../../src/paging/page.ts';
 
 /** What a cursor of the service points at: a sort key, a record, or an offset in the list. */
 export type CursorKind = 'key' | 'record' | 'position';
@@ -28,11 +23,13 @@ export type Sizing =
   | 'single';
 
 export const SIZINGS = [
+  'exact',
   'least',
   'rounded',
   'fewer',
   'varied',
   'filled',
+  'single',
 ] as const satisfies Sizing[];
 
 /** A record of the model. Its serial number is the record itself, whatever its id is. */
@@ -52,6 +49,19 @@ export type Change =
   | { do: 'remove'; at: number; count: number }
   | { do: 'move'; from: number; to: number }
   | { do: 'limit'; to: number };
+
+/** Changes that leave the other records in their order. */
+export const comings = (count: fc.Arbitrary<number>): fc.Arbitrary<Change> =>
+  fc.record({
+    do: fc.constantFrom('insert' as const, 'remove' as const),
+    at: fc.oneof(fc.constant(0), fc.nat(80)),
+    count,
+  });
+export const moves: fc.Arbitrary<Change> = fc.record({
+  do: fc.constant('move' as const),
+  from: fc.nat(80),
+  to: fc.nat(80),
+});
 
 export interface Traits {
   readonly kind: CursorKind;
@@ -210,60 +220,5 @@ export class ModelService {
       case 'position':
         return Math.min(value, this.#records.length);
     }
-  }
-}
-
-/** Holds requests until the test answers them, in any order. */
-export class HeldRequests {
-  readonly #service: ModelService;
-  readonly #waiting = new Set<() => void>();
-  requests = 0;
-  inFlight = 0;
-  maxInFlight = 0;
-  aborted = 0;
-  /** Whether the requests that are answered now fail. */
-  fails = false;
-
-  constructor(service: ModelService) {
-    this.#service = service;
-  }
-
-  get waiting(): number {
-    return this.#waiting.size;
-  }
-
-  readonly fetchPage: FetchPage<number> = (after, first, left) => {
-    this.requests += 1;
-    this.inFlight += 1;
-    this.maxInFlight = Math.max(this.maxInFlight, this.inFlight);
-    return new Promise<Page<number>>((resolve, reject) => {
-      const answer = () => {
-        this.#end(answer);
-        try {
-          if (this.fails) throw new PageFailedError('The service is down.');
-          resolve(this.#service.page(after, first));
-        } catch (error) {
-          reject(error);
-        }
-      };
-      this.#waiting.add(answer);
-      const abort = () => {
-        if (!this.#end(answer)) return;
-        this.aborted += 1;
-        reject(left!.reason as Error);
-      };
-      left?.addEventListener('abort', abort, { once: true });
-    });
-  };
-
-  /** Answers one of the waiting requests, as they are at this moment. */
-  answerOne(choice: number): void {
-    [...this.#waiting][choice % this.#waiting.size]?.();
-  }
-
-  #end(answer: () => void): boolean {
-    if (!this.#waiting.delete(answer)) return false;
-    this.inFlight -= 1;
-    return true;
   }
 }

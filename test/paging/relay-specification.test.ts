@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 
 // Relay's GraphQL Cursor Connections Specification, https://relay.dev/graphql/connections.htm. The numbers are those
-// of its sections. The golden SDL shows the types of sections 2 and 3, and relay-windows.test.ts compares any window
+// of its sections. The golden SDL shows the types of sections 2 and 3, and connections.test.ts compares any window
 // with the algorithm.
 
 const PERSONS = 137;

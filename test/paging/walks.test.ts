@@ -1,0 +1,230 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { walkList, type PagedList } from '../../src/paging/list-walk.ts';
+import { IndexBuilder, PageIndexes } from '../../src/paging/page-index.ts';
+import { CursorRefusedError, PageFailedError, ReadPage, type Page } from '../../src/paging/page.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
+import { KINDS } from './model-service.ts';
+import { walkAtRandom } from './random-walks.ts';
+import { pageOf, recordsOf, World } from './world.ts';
+
+test('a list that stands still is returned exactly, and of one that changes no more is lost than in sequence', async () => {
+  await walkAtRandom(randomRuns(1_200));
+});
+
+describe('the requests of a walk', () => {
+  test.each(KINDS)(
+    'are several at a time once the list is known, with %s cursors',
+    async (kind) => {
+      const world = new World(500, { kind, limit: 20, concurrency: 4 });
+      const first = await world.costOf(() => world.walk());
+      expect(world.maxInFlight).toBe(1);
+      world.service.apply({ do: 'insert', at: 100, count: 1 });
+      const second = await world.costOf(async () =>
+        expect((await world.walk()).records).toEqual(world.service.shown),
+      );
+      expect(world.maxInFlight).toBe(4);
+      expect(second).toBeLessThanOrEqual(first + 1);
+    },
+  );
+
+  test.each([
+    ['cuts pages without saying so', { reports: false }],
+    ['rounds sizes up', { sizing: 'rounded' as const }],
+  ])('are few also where the service %s', async (_, traits) => {
+    const world = new World(2_000, { limit: 20, concurrency: 4, usual: 50, ...traits });
+    const first = await world.costOf(() => world.walk());
+    const second = await world.costOf(() => world.walk());
+    expect(second).toBeLessThanOrEqual(1.5 * first);
+  });
+
+  test('are no more than a part of a known list needs', async () => {
+    const world = new World(500, { limit: 20 });
+    await world.drain();
+    for (const [records, requests] of [
+      [21, 2],
+      [38, 2],
+      [39, 3],
+    ] as const) {
+      expect(await world.costOf(() => world.drain({ after: null, records }))).toBe(requests);
+    }
+  });
+
+  test.each([0, 9])('are few more if the service goes down after %i pages', async (after) => {
+    const world = new World(500, { limit: 10, concurrency: 4 });
+    await world.walk();
+    const failing = { failure: { after, answers: Infinity } };
+    const requests = await world.costOf(async () => {
+      const { error } = await world.walk(undefined, undefined, failing);
+      expect(error).toBeInstanceOf(PageFailedError);
+    });
+    // Those in flight, those sent before three had failed, and one for which the reader waits.
+    expect(requests).toBeLessThanOrEqual(after + 2 * 4);
+  });
+
+  test('are one page ahead of the reader in a list that is not known', async () => {
+    const world = new World(50, { limit: 5 });
+    let read = 0;
+    for await (const _ of walkList(world.list, { after: null })) {
+      read += 1;
+      await setImmediate();
+      expect(world.requests).toBe(Math.min(read + 1, 10));
+    }
+  });
+
+  test('end when the reader leaves, and no further one is sent', async () => {
+    const world = new World(500, { limit: 10, concurrency: 4 });
+    await world.drain();
+    world.holds = true;
+    for (const inFlight of [4, 1]) {
+      const pages = walkList(world.list, { after: null });
+      const first = pages.next();
+      await setImmediate();
+      world.answerOne();
+      await first;
+      await setImmediate();
+      expect(world.inFlight).toBe(inFlight);
+      const { requests, aborted } = world;
+      await pages.return();
+      await setImmediate();
+      expect(world).toMatchObject({ aborted: aborted + inFlight, requests, inFlight: 0 });
+      world.list.indexes.drop('letters');
+    }
+  });
+});
+
+test('a walk that fails, or whose reader leaves, keeps the known index of its list', async () => {
+  const world = new World(100, { limit: 10 });
+  const left = walkList(world.list, { after: null });
+  await left.next();
+  await world.drain();
+  const known = world.list.indexes.get('letters');
+  expect(known).toBeDefined();
+  await left.return();
+  await world.walk(undefined, undefined, { failure: { after: 5, answers: Infinity } });
+  expect(world.list.indexes.get('letters')).toBe(known);
+});
+
+test('a page that fails while the reader works fails the walk later, and does not end the process', async () => {
+  const world = new World(100, { limit: 10 });
+  const pages = walkList(world.list, { after: null });
+  world.onRead = () => (world.fails = true);
+  await pages.next();
+  await setImmediate();
+  await expect(pages.next()).rejects.toThrow('The service is down.');
+});
+
+test('a refused cursor at which a walk begins is refused to its reader', async () => {
+  const world = new World(30, { kind: 'record', limit: 10 });
+  const { error } = await world.walk({ after: '99' });
+  expect(error).toBeInstanceOf(CursorRefusedError);
+});
+
+test('a walk finds its position after a thousand pages before it were removed at once', async () => {
+  const world = new World(17_600, { kind: 'position', limit: 10, concurrency: 5 });
+  await world.drain();
+  const change = { do: 'remove', at: 0, count: 8_250 } as const;
+  const { records } = await world.walk(undefined, undefined, {
+    changes: [{ change, after: 2_120 }],
+  });
+  const walked = new Set(records);
+  expect(world.service.shown.filter((serial) => !walked.has(serial))).toEqual([]);
+});
+
+test.each([0, 120, 395])(
+  'a list whose ids repeat in one page, from record %i on, is returned whole by every walk',
+  async (offset) => {
+    const ids = Array.from({ length: 400 }, (_, number) => `p${number}`);
+    const fetchPage: PagedList<number>['fetchPage'] = async (after, first) => {
+      const start = Number(after ?? 0);
+      const end = Math.min(start + first, ids.length);
+      const records = numbers.slice(start, end);
+      const known = ids.slice(start, end);
+      return { records, ids: known, hasNextPage: end < 400, endCursor: String(end), size: first };
+    };
+    const numbers = ids.map((_, number) => number);
+    const list = { ...new World(0).list, fetchPage };
+    const whole = async () => (await recordsOf(walkList(list, { after: null }))).records;
+    // First they do not repeat yet, so that the list has an index.
+    expect(await whole()).toEqual(numbers);
+    for (const id of [ids[offset]!, 'again its own']) {
+      ids[offset + 2] = id;
+      for (let walks = 0; walks < 3; walks += 1) expect(await whole()).toEqual(numbers);
+    }
+  },
+);
+
+const at = (endCursor: string | null, ...records: (string | null)[]) =>
+  pageOf(records, { endCursor });
+
+test.each<[string, Page[], (string | null)[] | 'stalled']>([
+  ['no cursor', [at(null, 'a')], 'stalled'],
+  ['the same cursor, and no new record', [at('x', 'a'), at('x', 'b'), at('x', 'b')], 'stalled'],
+  ['the same cursor, and records without ids', [at('x', 'a'), at('x', null)], 'stalled'],
+  ['the same cursor, and ids that repeat', [at('x', 'a'), at('x', 'b', 'b')], 'stalled'],
+  ['a cursor that was seen before', [at('x', 'a'), at('y', 'b'), at('x')], 'stalled'],
+  ['no records, and a moving cursor', [at('x'), at('y', 'a'), at(null)], ['a']],
+  [
+    'an id twice, after which no record is dropped',
+    [at('x', 'a', 'b'), at('y', 'c', 'c'), at(null, 'b', 'c')],
+    ['a', 'b', 'c', 'c', 'b', 'c'],
+  ],
+])('a list is read on or DRAIN_STALLED if a page has %s', async (_, pages, expected) => {
+  const isStalled = expected === 'stalled';
+  const all = isStalled ? pages : [...pages.slice(0, -1), { ...pages.at(-1)!, hasNextPage: false }];
+  let requests = 0;
+  const list = { ...new World(0).list, fetchPage: async () => all[(requests += 1) - 1]! };
+  const walked = await recordsOf(walkList<unknown>(list, { after: null }), (error) => error);
+  expect(requests).toBe(pages.length);
+  if (isStalled) expect(walked.error).toMatchObject({ extensions: { code: 'DRAIN_STALLED' } });
+  else expect(walked).toEqual({ records: expected, error: undefined });
+});
+
+test('a list that repeats itself under ever new cursors ends with DRAIN_STALLED', async () => {
+  let cursor = 0;
+  const fetchPage = async () => at(String((cursor += 1)), 'a');
+  const walked = recordsOf(walkList<unknown>({ ...new World(0).list, fetchPage }, { after: null }));
+  await expect(walked).rejects.toMatchObject({ extensions: { code: 'DRAIN_STALLED' } });
+  expect(cursor).toBeLessThan(2_000);
+});
+
+describe('the indexes of lists', () => {
+  /** An index of this many pages of 40 records. */
+  const indexOf = (pages: number) => {
+    const builder = new IndexBuilder();
+    for (let number = 0; number < pages; number += 1) {
+      const ids = Array.from({ length: 40 }, (_, index) => `${number}-${index}`);
+      builder.add(new ReadPage(`c${number}`, pageOf(ids)));
+    }
+    return builder.finish(50)!;
+  };
+
+  test('stay within INDEX_MAX_IDS: the least recently used is dropped, and of a long list the ids', () => {
+    const indexes = new PageIndexes(1_000);
+    for (const list of ['a', 'b', 'c']) indexes.begin(list)(indexOf(5));
+    indexes.get('a');
+    for (const list of ['d', 'e']) indexes.begin(list)(indexOf(5));
+    const known = ['a', 'b', 'c', 'd', 'e'].filter((list) => indexes.get(list));
+    expect(known).toEqual(['a', 'd', 'e']);
+    indexes.begin('long')(indexOf(30));
+    expect(indexes.get('long')).toMatchObject({ records: 1_200 });
+    expect(indexes.get('long')!.pages.filter(({ hashes }) => hashes)).toEqual([]);
+    indexes.begin('longer')(indexOf(300));
+    expect(indexes.get('longer')).toBeUndefined();
+    const none = new PageIndexes(0);
+    none.begin('a')(indexOf(1));
+    expect(none.get('a')).toBeUndefined();
+  });
+
+  test('are dropped with another token set, also those of walks that began before', () => {
+    const indexes = new PageIndexes(1_000);
+    indexes.useTokenSet('first');
+    indexes.begin('a')(indexOf(1));
+    const keep = indexes.begin('b');
+    indexes.useTokenSet('first');
+    expect(indexes.get('a')).toBeDefined();
+    indexes.useTokenSet('second');
+    keep(indexOf(1));
+    expect([indexes.get('a'), indexes.get('b')]).toEqual([undefined, undefined]);
+  });
+});
