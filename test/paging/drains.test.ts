@@ -24,7 +24,7 @@ async function* letters(count: number, error?: unknown): WalkedPages<string> {
 }
 
 function drained(pages: WalkedPages<string>, options: Partial<Parameters<typeof drain>[1]> = {}) {
-  const all = drain(pages, {
+  const pagesOfDrain = drain(pages, {
     limit: undefined,
     position: null,
     budget: { max: 1_000, left: 1_000 },
@@ -33,7 +33,7 @@ function drained(pages: WalkedPages<string>, options: Partial<Parameters<typeof 
     delivered: 'parts',
     ...options,
   });
-  return recordsOf(all, (error) => error);
+  return recordsOf(pagesOfDrain, (error) => error);
 }
 
 const rateLimited = codedError('RATE_LIMITED', 'Too many pages.', {
@@ -105,43 +105,43 @@ describe('a drain', () => {
   });
 });
 
-describe('drains at the same time', () => {
-  /** Begins drains of lists with 60 records; `order` has the caller of each request. */
-  function startDrains() {
-    const clock = new ManualClock();
-    const drains = { walks: new SharedWalks(), slots: new WalkSlots(1, clock) };
-    const callers = new CallerBudgets(0, clock);
-    const order: string[] = [];
-    const begin = async (name: string, caller: string, limit?: number, keepsAll = false) => {
-      const { list } = new World(60, { limit: 10 });
-      const pages = walkTogether(drains, {
-        name,
-        listFor: (readers) => ({
-          ...list,
-          fetchPage: async (...request) => {
-            readers.spend();
-            order.push(caller);
-            await setImmediate();
-            return list.fetchPage(...request);
-          },
-        }),
-        position: null,
-        limit,
-        caller,
-        operation: {},
-        budget: new PageBudget(callers, caller, true),
-        signal: new AbortController().signal,
-        keepsAll,
-      });
-      return (await recordsOf(pages)).records.length;
-    };
-    return { drains, order, begin };
-  }
+/** Begins drains of lists with 60 records; `order` has the caller of each request. */
+function startDrains() {
+  const clock = new ManualClock();
+  const drains = { walks: new SharedWalks(), slots: new WalkSlots(1, clock) };
+  const callers = new CallerBudgets(0, clock);
+  const order: string[] = [];
+  const begin = async (name: string, caller: string, limit?: number, keepsAll = false) => {
+    const { list } = new World(60, { limit: 10 });
+    const pages = walkTogether(drains, {
+      name,
+      listFor: (readers) => ({
+        ...list,
+        fetchPage: async (...request) => {
+          readers.spend();
+          order.push(caller);
+          await setImmediate();
+          return list.fetchPage(...request);
+        },
+      }),
+      position: null,
+      limit,
+      caller,
+      operation: {},
+      budget: new PageBudget(callers, caller, true),
+      signal: new AbortController().signal,
+      keepsAll,
+    });
+    return (await recordsOf(pages)).records.length;
+  };
+  return { drains, order, begin };
+}
 
+describe('drains at the same time', () => {
   test('take one turn together if they are equal, and one of one page needs none', async () => {
     const { drains, order, begin } = startDrains();
-    const all = [begin('all', 'a'), begin('all', 'b'), begin('ten', 'c', 10), begin('ids', 'd')];
-    expect(await Promise.all(all)).toEqual([60, 60, 10, 60]);
+    const begun = [begin('all', 'a'), begin('all', 'b'), begin('ten', 'c', 10), begin('ids', 'd')];
+    expect(await Promise.all(begun)).toEqual([60, 60, 10, 60]);
     expect(drains.slots).toMatchObject({ taken: 0, waiting: 0 });
     // Two walks of all pages, eight records each, and one page.
     expect(order).toHaveLength(2 * 8 + 1);

@@ -1,129 +1,393 @@
 import { setImmediate } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
 import { Totals } from '../../src/paging/totals.ts';
-import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
+import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  failure,
+  makeExecutableSchema,
+  pageOf,
+  type PageArgs,
+} from '../support/imitations/honest.ts';
+import { after, honest, json } from '../support/imitations/scripted.ts';
+import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
 
-const KEPT = 300;
+const TOTAL = '{ personsConnection { totalCount } }';
 
-test('a total is returned for TOTAL_COUNT_SECONDS without another walk', () => {
-  const world = startWorld();
-  expect(world.total()).toBeUndefined();
-  world.walked(7);
-  world.clock.jump(KEPT * SECOND - 1);
-  expect(world.total()).toBe(7);
-  expect(world.renewals).toHaveLength(0);
-});
+interface Total {
+  personsConnection: { totalCount: number };
+}
 
-test('an older total is returned while one walk renews it, up to twice its age', async () => {
-  const world = startWorld();
-  world.walked(7);
-  world.clock.jump(KEPT * SECOND);
-  expect([world.total(), world.total()]).toEqual([7, 7]);
-  expect(world.renewals).toHaveLength(1);
-  world.clock.jump(KEPT * SECOND - 1);
-  expect(world.total()).toBe(7);
-  world.renewals[0]!.finish(8);
-  await setImmediate();
-  // Its age counts from the beginning of the walk.
-  expect(world.total()).toBe(8);
-  expect(world.renewals).toHaveLength(1);
-  world.clock.jump(1);
-  expect(world.total()).toBe(8);
-  expect(world.renewals).toHaveLength(2);
-});
-
-test('a total twice that old is counted before it is returned', () => {
-  const world = startWorld();
-  world.walked(7);
-  world.clock.jump(2 * KEPT * SECOND);
-  expect(world.total()).toBeUndefined();
-  expect(world.renewals).toHaveLength(0);
-});
-
-test('an older walk does not replace the total of one that began later', () => {
-  const world = startWorld();
-  const older = world.totals.begin('persons');
-  world.clock.jump(SECOND);
-  world.walked(8);
-  older(7);
-  expect(world.total()).toBe(8);
-});
-
-test('after a failed walk in the background the total stays, and the next walk waits for ten seconds', async () => {
-  const world = startWorld();
-  world.walked(7);
-  world.clock.jump(KEPT * SECOND);
-  world.total();
-  world.renewals[0]!.fail();
-  await setImmediate();
-  expect(world.total()).toBe(7);
-  world.clock.jump(10 * SECOND - 1);
-  world.total();
-  expect(world.renewals).toHaveLength(1);
-  world.clock.jump(1);
-  world.total();
-  expect(world.renewals).toHaveLength(2);
-});
-
-test('no more than two lists are counted in the background at a time', () => {
-  const world = startWorld();
-  const lists = ['a', 'b', 'c'];
-  for (const list of lists) world.totals.begin(list)(1);
-  world.clock.jump(KEPT * SECOND);
-  expect(lists.map((list) => world.total(list))).toEqual([1, 1, 1]);
-  expect(world.renewals.map(({ list }) => list)).toEqual(['a', 'b']);
-});
-
-test('with TOTAL_COUNT_SECONDS=0 a total is counted every time', () => {
-  const world = startWorld(0);
-  world.walked(7);
-  expect(world.total()).toBeUndefined();
-});
-
-test('after a mutation totals are counted anew, and a walk that began before leaves none', async () => {
-  const world = startWorld();
-  world.walked(7);
-  world.clock.jump(KEPT * SECOND);
-  world.total();
-  const before = world.totals.begin('persons');
-  world.totals.clear();
-  expect(world.renewals[0]!.signal.aborted).toBe(true);
-  before(7);
-  world.renewals[0]!.finish(7);
-  await setImmediate();
-  expect(world.total()).toBeUndefined();
-  world.walked(8);
-  expect(world.total()).toBe(8);
-});
-
-/** Totals whose walks in the background the test ends. */
-function startWorld(seconds = KEPT) {
+/** Totals are kept for five minutes. */
+async function startPersons(config: TestGatewayOptions['config'] = {}, persons = 137) {
   const clock = new ManualClock();
-  const totals = new Totals(clock, seconds);
-  const renewals: {
-    list: string;
-    signal: AbortSignal;
-    finish: (total: number) => void;
-    fail: () => void;
-  }[] = [];
-  const total = (list = 'persons') =>
-    totals.of(list, (signal) => {
-      const keep = totals.begin(list);
-      const { promise, resolve, reject } = Promise.withResolvers<number>();
-      const fail = () => reject(new Error('down'));
-      renewals.push({ list, signal, finish: resolve, fail });
-      return walkUntil(promise, keep);
-    });
-  return {
-    clock,
-    totals,
-    renewals,
-    total,
-    walked: (count: number) => totals.begin('persons')(count),
+  const world = await startGatewayOverFake({ persons }, { clock, config });
+  const total = async () => {
+    const { data, errors } = await world.ask<Total>(TOTAL);
+    expect(errors).toBeUndefined();
+    return data.personsConnection.totalCount;
   };
+  const requestsOf = async (action: () => Promise<unknown>) => {
+    const before = world.upstream.received.length;
+    await action();
+    return world.upstream.received.length - before;
+  };
+  /** Waits until no walk is under way. */
+  const settled = async () => {
+    const line = 'recruiting_drains_running 0\n';
+    await expect.poll(() => world.gateway.metrics.text(), { timeout: 20_000 }).toContain(line);
+  };
+  return { ...world, clock, persons: world.upstream.sandbox.persons, total, requestsOf, settled };
 }
 
-async function* walkUntil(end: Promise<number>, keep: (total: number) => void) {
-  keep(await end);
-  yield 'the last page';
+type Step =
+  | { readonly kind: 'ask' | 'drain' | 'fail' | 'recover' | 'settle' }
+  | { readonly kind: 'pass'; readonly seconds: number }
+  | { readonly kind: 'change'; readonly by: number };
+
+const step = fc.oneof<fc.WeightedArbitrary<Step>[]>(
+  { weight: 4, arbitrary: fc.constant({ kind: 'ask' }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('pass'),
+      seconds: fc.integer({ min: 1, max: 400 }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('change'),
+      by: fc.integer({ min: -60, max: 60 }),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({ kind: fc.constantFrom('settle', 'settle', 'drain', 'fail', 'recover') }),
+  },
+);
+
+test('in any history a total is no older than twice TOTAL_COUNT_SECONDS, and only a list without one can fail', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      await using world = await startPersons();
+      const { clock, persons } = world;
+      const lengths = [{ until: Infinity, length: persons.length }];
+      /** When the list was read whole, as far as the callers know. */
+      let readAt = -Infinity;
+      let isDown = false;
+      for (const each of steps) {
+        const bound = clock.elapsed() - 10 * MINUTE;
+        switch (each.kind) {
+          case 'ask': {
+            const { data, errors } = await world.ask<Total>(TOTAL);
+            if (errors) {
+              expect(isDown && readAt <= bound).toBe(true);
+              break;
+            }
+            const recent = lengths.filter(({ until }) => until > bound);
+            expect(recent.map(({ length }) => length)).toContain(data.personsConnection.totalCount);
+            if (readAt <= bound && !isDown) readAt = clock.elapsed();
+            break;
+          }
+          case 'drain':
+            if (!(await world.ask('{ allPersons { id } }')).errors) readAt = clock.elapsed();
+            break;
+          case 'pass':
+            clock.jump(each.seconds * SECOND);
+            break;
+          case 'change':
+            // A walk that overlaps with it may count some of the records.
+            await world.settled();
+            lengths.at(-1)!.until = clock.elapsed();
+            if (each.by > 0) persons.insert(0, each.by);
+            else persons.remove(0, Math.min(-each.by, persons.length));
+            lengths.push({ until: Infinity, length: persons.length });
+            break;
+          case 'fail':
+          case 'recover':
+            isDown = each.kind === 'fail';
+            world.upstream.answer(isDown ? json({}, 400) : honest);
+            break;
+          case 'settle':
+            await world.settled();
+        }
+      }
+    }),
+    { numRuns: randomRuns(15) },
+  );
+}, 60_000);
+
+test.each([0, 50, 51, 700])('the totalCount of %i persons is their number', async (persons) => {
+  await using world = await startPersons({}, persons);
+  expect(await world.total()).toBe(persons);
+});
+
+test.each([
+  ['that is not selected', 'personsConnection(first: 5) { nodes { id } }', 1],
+  ['that is skipped', 'personsConnection(first: 5) { totalCount @skip(if: true) nodes { id } }', 1],
+  ['with edges', 'personsConnection(first: 5) { nodes { id } totalCount }', 1 + 3],
+  [
+    'in fragments and under aliases',
+    `a: personsConnection { ...Total }
+     b: personsConnection { how: totalCount many: totalCount }
+     c: personsConnection(last: 4) { ... on PersonConnection { totalCount } }`,
+    3,
+  ],
+])('a totalCount %s costs no more pages than its walk', async (_, fields, pages) => {
+  await using world = await startPersons();
+  const fragment = 'fragment Total on PersonConnection { totalCount __typename }';
+  const query = `{ ${fields} } ${fields.includes('...Total') ? fragment : ''}`;
+  const ask = async () => expect((await world.ask(query)).errors).toBeUndefined();
+  expect(await world.requestsOf(ask)).toBe(pages);
+});
+
+test('one walk counts for many callers at once', async () => {
+  await using world = await startPersons();
+  const ask = () => Promise.all(Array.from({ length: 30 }, () => world.total()));
+  expect(await world.requestsOf(ask)).toBe(3);
+});
+
+test('each page of a table with a total is one request, however often it is asked for', async () => {
+  await using world = await startPersons({}, 2_000);
+  const table = '{ personsConnection(first: 20) { totalCount edges { node { id } } } }';
+  const page = async () => expect((await world.ask(table)).errors).toBeUndefined();
+  expect(await world.requestsOf(page)).toBeGreaterThan(40);
+  for (let time = 0; time < 20; time += 1) {
+    world.clock.jump(6 * SECOND);
+    expect(await world.requestsOf(page)).toBe(1);
+  }
+});
+
+test.each([
+  ['a drain', '{ allPersons { id } }', 0],
+  ['a stream', '{ allPersons @stream { id } }', 0],
+  ['reading from the end', '{ personsConnection(last: 1) { nodes { id } } }', 0],
+  ['looking for an unknown id', '{ person(id: "unknown") { id } }', 0],
+  [
+    'no part of the list',
+    '{ allPersons(limit: 130) { id } personsConnection(first: 120) { nodes { id } } }',
+    3,
+  ],
+])('a total is renewed by %s', async (_, query, requests) => {
+  await using world = await startPersons();
+  const response = await world.fetch('/graphql', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'multipart/mixed, application/json' },
+    body: JSON.stringify({ query }),
+  });
+  await response.text();
+  expect(await world.requestsOf(world.total)).toBe(requests);
+});
+
+test('DRAIN_MAX_ITEMS limits a count like any drain: the total is null with an error, and the edges stay', async () => {
+  await using world = await startPersons({ drainMaxItems: 100 });
+  const query = '{ personsConnection(first: 2) { nodes { id } totalCount } }';
+  const nodes = world.persons.slice(0, 2).map(({ id }) => ({ id }));
+  const extensions = { code: 'DRAIN_LIMIT_EXCEEDED', max: 100, drained: 100 };
+  expect(await world.ask(query)).toMatchObject({
+    data: { personsConnection: { nodes, totalCount: null } },
+    errors: [{ path: ['personsConnection', 'totalCount'], extensions }],
+  });
+});
+
+describe('a count in the background', () => {
+  test('is charged to no caller, and needs no scope of theirs', async () => {
+    await using world = await startPersons({ pagesPerMinute: 5 });
+    const page = '{ personsConnection(first: 1) { totalCount nodes { id } } }';
+    expect((await world.ask(page)).errors).toBeUndefined();
+    world.clock.jump(5 * MINUTE);
+    // One page each, of the five that are left: the walk of three pages takes none of them.
+    for (let request = 0; request < 5; request += 1)
+      expect((await world.ask(page)).errors).toBeUndefined();
+    await world.settled();
+    const { errors } = await world.ask(page);
+    expect(errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }]);
+  });
+
+  test('lets a drain that waits for a slot begin first', async () => {
+    await using world = await startPersons({ maxDrains: 1 }, 1_000);
+    await world.total();
+    world.clock.jump(5 * MINUTE);
+    const gate = Promise.withResolvers<void>();
+    world.upstream.answer(after(gate.promise, honest));
+    await world.total();
+    await world.upstream.arrived(world.upstream.received.length);
+    const order: string[] = [];
+    const drained = world.ask('{ allPersons { firstName } }').then(() => order.push('drain'));
+    const counted = world.settled().then(() => order.push('count'));
+    gate.resolve();
+    await Promise.all([drained, counted]);
+    expect(order).toEqual(['drain', 'count']);
+  });
+
+  const KEPT = 300;
+
+  /** Totals whose walks in the background the test ends. */
+  function startTotals(seconds = KEPT) {
+    const clock = new ManualClock();
+    const totals = new Totals(clock, seconds);
+    const renewals: (PromiseWithResolvers<number> & { list: string; signal: AbortSignal })[] = [];
+    const total = (list = 'persons') =>
+      totals.of(list, async function* renew(signal) {
+        const keep = totals.begin(list);
+        const walk = { ...Promise.withResolvers<number>(), list, signal };
+        renewals.push(walk);
+        keep(await walk.promise);
+        yield;
+      });
+    const walked = (count: number, list = 'persons') => totals.begin(list)(count);
+    return { clock, totals, renewals, total, walked };
+  }
+
+  test('is made once, and not again for ten seconds if it failed', async () => {
+    const { clock, renewals, total, walked } = startTotals();
+    walked(7);
+    clock.jump(KEPT * SECOND);
+    expect([total(), total()]).toEqual([7, 7]);
+    expect(renewals).toHaveLength(1);
+    renewals[0]!.reject(new Error('down'));
+    await setImmediate();
+    clock.jump(10 * SECOND - 1);
+    expect(total()).toBe(7);
+    expect(renewals).toHaveLength(1);
+    clock.jump(1);
+    total();
+    expect(renewals).toHaveLength(2);
+  });
+
+  test('is made for two lists at a time', () => {
+    const { clock, renewals, total, walked } = startTotals();
+    for (const list of ['a', 'b', 'c']) walked(1, list);
+    clock.jump(KEPT * SECOND);
+    expect(['a', 'b', 'c'].map((list) => total(list))).toEqual([1, 1, 1]);
+    expect(renewals.map(({ list }) => list)).toEqual(['a', 'b']);
+  });
+
+  test('from before a mutation, or that began before another walk, does not replace the total of it', async () => {
+    const { clock, totals, renewals, total, walked } = startTotals();
+    walked(7);
+    const older = totals.begin('persons');
+    clock.jump(KEPT * SECOND);
+    total();
+    totals.clear();
+    expect(renewals[0]!.signal.aborted).toBe(true);
+    older(7);
+    renewals[0]!.resolve(7);
+    await setImmediate();
+    expect(total()).toBeUndefined();
+    const slow = totals.begin('persons');
+    clock.jump(SECOND);
+    walked(8);
+    slow(7);
+    expect(total()).toBe(8);
+  });
+
+  test('is not made with TOTAL_COUNT_SECONDS=0: a total is counted every time', () => {
+    const { total, walked } = startTotals(0);
+    walked(7);
+    expect(total()).toBeUndefined();
+  });
+});
+
+const ROWS = /* GraphQL */ `
+  type Query {
+    rows(first: Int, after: String, kind: Int): RowPage!
+    groups(first: Int, after: String): GroupPage!
+    group(id: Int!): Group
+  }
+  type Row {
+    id: Int!
+  }
+  type RowPage {
+    items: [Row!]!
+    pageInfo: PageInfo!
+    total: Int
+  }
+  type Group {
+    id: Int!
+    rows(first: Int, after: String): RowPage!
+  }
+  type GroupPage {
+    items: [Group!]!
+    pageInfo: PageInfo!
+  }
+  type PageInfo {
+    hasNextPage: Boolean!
+    endCursor: String
+  }
+`;
+
+/** @param total the count that the service reports. Default: the number of records of the list */
+async function startRows(total?: () => unknown, count: object = { count: 'total' }) {
+  const rows = Array.from({ length: 130 }, (_, index) => ({ id: index + 1 }));
+  const page = ({ kind, ...args }: PageArgs & { kind?: number | null }) => {
+    const kept = rows.filter(({ id }) => kind == null || id % 2 === kind);
+    return { ...pageOf(kept, args), total: total ?? (() => kept.length) };
+  };
+  const groups = Array.from({ length: 10 }, (_, index) => ({ id: index + 1, rows: page }));
+  const schema = makeExecutableSchema(ROWS, {
+    Query: {
+      rows: (_: unknown, args: PageArgs) => page(args),
+      groups: (_: unknown, args: PageArgs) => pageOf(groups, args),
+      group: (_: unknown, { id }: { id: number }) => groups[id - 1],
+    },
+  });
+  const overrides = { fields: { 'Query.rows': count, 'Group.rows': count } };
+  const world = await startGatewayOverFake({ schema }, { snapshot: ROWS, overrides });
+  const totalOf = async (kind?: number) => {
+    const before = world.upstream.received.length;
+    const query = 'query ($kind: Int) { rowsConnection(kind: $kind) { totalCount } }';
+    const { data, errors } = await world.ask<{ rowsConnection: { totalCount: number } }>(query, {
+      kind,
+    });
+    expect(errors).toBeUndefined();
+    const requests = world.upstream.received.length - before;
+    return { total: data.rowsConnection.totalCount, requests };
+  };
+  return { ...world, totalOf };
 }
+
+describe('where adapters.json names the count of a page', () => {
+  test('totalCount is one small request, for each list with its filters', async () => {
+    await using world = await startRows();
+    expect(await world.totalOf()).toEqual({ total: 130, requests: 1 });
+    const request = JSON.parse(world.upstream.received.at(-1)!.body) as { variables: object };
+    expect(request.variables).toEqual({ _rs_first: 1 });
+    expect(await world.totalOf(1)).toEqual({ total: 65, requests: 1 });
+    expect(await world.totalOf(7)).toEqual({ total: 0, requests: 1 });
+    await using uncounted = await startRows(() => 7, {});
+    expect(await uncounted.totalOf()).toEqual({ total: 130, requests: 3 });
+  });
+
+  test('totalCount of nested lists comes along with their parents', async () => {
+    await using world = await startRows();
+    const before = world.upstream.received.length;
+    const { data } = await world.ask<{ allGroups: { rowsConnection: unknown }[] }>(
+      '{ allGroups { rowsConnection(first: 2) { totalCount nodes { id } } } }',
+    );
+    const rowsConnection = { totalCount: 130, nodes: [{ id: 1 }, { id: 2 }] };
+    expect(data.allGroups).toEqual(Array.from({ length: 10 }, () => ({ rowsConnection })));
+    // The parents, then the first pages of their lists, then the counts.
+    expect(world.upstream.received.length - before).toBe(3);
+  });
+
+  test.each([
+    ['null', () => null],
+    ['negative', () => -1],
+    [
+      'an error',
+      () => {
+        throw failure('No count today.');
+      },
+    ],
+  ])('a list is counted where its count is %s, and nothing of it is reported', async (_, total) => {
+    await using world = await startRows(total);
+    const { data, errors } = await world.ask<{ allRows: unknown[] }>('{ allRows { id } }');
+    expect(errors).toBeUndefined();
+    expect(data.allRows).toHaveLength(130);
+    expect((await world.totalOf()).total).toBe(130);
+  });
+});

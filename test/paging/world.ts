@@ -105,12 +105,12 @@ export class World {
     { changes = [], failure }: Meanwhile = {},
   ) {
     this.holds = true;
-    let isOver = false;
+    const state = { isOver: false };
     const walking = recordsOf(walkList(this.list, part), (error) => error).finally(() => {
-      isOver = true;
+      state.isOver = true;
     });
     const due = changes.toSorted((a, b) => a.after - b.after);
-    for (let turn = 0; !isOver; turn += 1) {
+    for (let turn = 0; !state.isOver; turn += 1) {
       await setImmediate();
       while (due[0] && due[0].after <= turn) this.service.apply(due.shift()!.change);
       this.fails =
