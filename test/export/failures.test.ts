@@ -241,7 +241,7 @@ describe('--resume --force, for every night', () => {
       .replace(/https:\S+/, door.url)
       .replaceAll('/srv/exports/persons.ndjson', file)
       .replaceAll('/srv/exports', folder.path);
-    expect(await runInShell(here, folder.path)).toBe('');
+    expect(await runInShell(here, folder.path, MAIN)).toBe('');
     expect(readFileSync(file, 'utf8') === whole).toBe(true);
   });
 });
@@ -253,7 +253,7 @@ test('the recipes of the README run as they stand', async () => {
     string,
     string,
   ];
-  const recipe = (command: string) => runInShell(command, folder.path);
+  const recipe = (command: string) => runInShell(command, folder.path, MAIN);
   const ids = gateway.sandbox.persons.all().map(({ id }) => id);
   expect(await recipe(exported)).toContain('600 records');
   const rows = readFileSync(join(folder.path, 'persons.csv'), 'utf8').trimEnd().split('\n');

@@ -34,14 +34,6 @@ test('`limit` stops the drain, and no more records are requested', async () => {
   }
 });
 
-test('50 equal drains at the same time cost one walk', async () => {
-  await using gateway = await startGatewayOverSandbox({ latency: 100 });
-  const ids = gateway.sandbox.persons.all().map(({ id }) => ({ id }));
-  const drains = Array.from({ length: 50 }, () => gateway.ask('{ allPersons { id } }'));
-  for (const { data } of await Promise.all(drains)) expect(data).toEqual({ allPersons: ids });
-  expect(gateway.sandbox.stats.requests.graphql).toBe(3);
-});
-
 test('a drain of more records than allowed ends with an error to resume from, and is never cut silently', async () => {
   await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 60 } });
   const { data, errors } = await gateway.ask<{ allPersons: null }>('{ allPersons { id } }');

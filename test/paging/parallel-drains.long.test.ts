@@ -13,7 +13,7 @@ interface People {
 }
 
 describe('a list that was drained before', () => {
-  test('a list that was drained before is read with DRAIN_CONCURRENCY pages in flight, and returned as it is now', async () => {
+  test('is read with DRAIN_CONCURRENCY pages in flight, and returned as it is now', async () => {
     await using world = await startWorld({ persons: 2_000 });
     const { gateway, load } = world;
     expect(await world.drain()).toEqual(world.ids());
@@ -28,18 +28,7 @@ describe('a list that was drained before', () => {
     expect(load.most).toBe(8);
   });
 
-  test('a list that was drained before is walked page by page again if another token set was imported', async () => {
-    await using world = await startWorld({ persons: 500 });
-    await world.drain();
-    await world.drain();
-    await importAnotherSet(world.gateway);
-    await world.gateway.ask('{ persons(first: 1) { items { id } } }');
-    world.load.most = 0;
-    expect(await world.drain()).toEqual(world.ids());
-    expect(world.load.most).toBe(1);
-  });
-
-  test('a total and an id that was not found are not remembered for another token set', async () => {
+  test('is another one with another token set: no total and no unknown id is remembered', async () => {
     await using world = await startWorld({ persons: 120 });
     const { gateway } = world;
     const added = idOf(120);

@@ -39,7 +39,7 @@ async function startPersons(config: TestGatewayOptions['config'] = {}, persons =
     const line = 'recruiting_drains_running 0\n';
     await expect.poll(() => world.gateway.metrics.text(), { timeout: 20_000 }).toContain(line);
   };
-  return { ...world, clock, persons: world.upstream.sandbox.persons, total, requestsOf, settled };
+  return { ...world, clock, persons: world.upstream.persons, total, requestsOf, settled };
 }
 
 type Step =

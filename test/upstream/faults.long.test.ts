@@ -203,16 +203,6 @@ test('a gateway that closes ends the queries in flight at once, and sends none o
   expect(gateway.waits).toEqual([5_000]);
 });
 
-test('a failure of one root field does not affect the other fields of the operation', async () => {
-  await using gateway = await startGatewayOverFake();
-  gateway.upstream.answer(text(HTML), honest);
-  const { data, errors } = await gateway.ask<Record<string, unknown>>(
-    '{ allPersons(limit: 1) { id } all: allPersons(limit: 2) { id } }',
-  );
-  expect([data['allPersons'], data['all']].filter((list) => list === null)).toHaveLength(1);
-  expect(errors).toHaveLength(1);
-});
-
 test('each page of a drain is sent again by itself', async () => {
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(honest, cut, honest, text('', 503), cutInBody, honest);
@@ -226,61 +216,39 @@ test('each page of a drain is sent again by itself', async () => {
   expect(gateway.upstream.received).toHaveLength(6);
 });
 
-test('a mutation that was executed, but whose answer was lost, is not executed twice', async () => {
-  const { schema, sent } = fullService();
-  await using gateway = await startRich({}, schema);
-  gateway.upstream.answer(async (response, received, service) => {
-    await service.honestAnswer(received);
-    response.destroy();
-  });
-  const { errors } = await gateway.ask(RENAME);
-  expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_UNREACHABLE' } }]);
-  expect(sent.renames).toBe(1);
-});
+const inMs = (ms: number) => () => new Date(Date.now() + ms).toUTCString();
 
-test.each<[string, number, string | (() => string), number]>([
-  ['seconds', 429, '2', 2_000],
-  ['ten seconds, the longest', 429, '10', 10_000],
-  ['a date', 429, () => new Date(Date.now() + 8_000).toUTCString(), 6_000],
-  ['seconds beside 503', 503, '5', 5_000],
-])('a short Retry-After is obeyed: %s', async (_form, status, header, atLeast) => {
-  await using gateway = await startGatewayOverFake();
-  const value = typeof header === 'string' ? header : header();
-  gateway.upstream.answer(json({}, status, { 'retry-after': value }), honest);
-  expect(await gateway.ask(PERSONS)).toEqual(DATA);
-  expect(gateway.waits).toHaveLength(1);
-  expect(gateway.waits[0]).toBeGreaterThanOrEqual(atLeast);
-  expect(gateway.waits[0]).toBeLessThanOrEqual(10_000);
-});
-
-test.each<[string, string | (() => string), [least: number, most: number] | null, 1 | 4]>([
-  ['zero', '0', [1, 1], 4],
-  ['a date that has passed', 'Thu, 01 Jan 1970 00:00:00 GMT', [1, 1], 4],
-  ['nonsense with a year in it', 'see you in 2050', null, 4],
-  ['a negative number', '-5', null, 4],
-  ['a fraction', '1.5', null, 4],
-  ['nothing', '', null, 4],
-  ['many seconds', '86400', [86_400, 86_400], 1],
-  ['a date in an hour', () => new Date(Date.now() + 3_600_000).toUTCString(), [3_500, 3_600], 1],
+/** A header, how often a query is sent, and the seconds that it waits or that its caller is told to wait. */
+test.each<[string, string | (() => string), 2 | 4 | 1, [least: number, most: number] | null]>([
+  ['two seconds', '2', 2, [2, 10]],
+  ['ten seconds, the longest wait', '10', 2, [10, 10]],
+  ['a date', inMs(8_000), 2, [6, 10]],
+  ['zero', '0', 4, [1, 1]],
+  ['a date that has passed', 'Thu, 01 Jan 1970 00:00:00 GMT', 4, [1, 1]],
+  ['nonsense with a year in it', 'see you in 2050', 4, null],
+  ['a negative number', '-5', 4, null],
+  ['a fraction', '1.5', 4, null],
+  ['many seconds', '86400', 1, [86_400, 86_400]],
+  ['a date in an hour', inMs(3_600_000), 1, [3_500, 3_600]],
 ])(
-  'another Retry-After is reported to the caller, without a wait if it is long: %s',
-  async (_form, header, retryAfter, sent) => {
+  'a short Retry-After is obeyed, and a long one is reported without a wait: %s',
+  async (_form, header, sent, range) => {
     await using gateway = await startGatewayOverFake();
     const value = typeof header === 'string' ? header : header();
-    gateway.upstream.answer(json({}, 429, { 'retry-after': value }));
-    const [error] = (await gateway.ask(PERSONS)).errors!;
-    expect(error!.extensions['code']).toBe('UPSTREAM_RATE_LIMITED');
-    const seconds = error!.extensions['retryAfter'];
-    if (sent === 4) {
-      const words = seconds === null ? 'Try again later.' : 'Try again in 1 s.';
-      expect(error!.message).toContain(words);
-    }
-    if (retryAfter === null) expect(seconds).toBeNull();
-    else {
-      expect(seconds).toBeGreaterThanOrEqual(retryAfter[0]);
-      expect(seconds).toBeLessThanOrEqual(retryAfter[1]);
-    }
+    const limited = json({}, 429, { 'retry-after': value });
+    gateway.upstream.answer(limited, sent === 2 ? honest : limited);
+    const answer = await gateway.ask(PERSONS);
     expect(gateway.upstream.received).toHaveLength(sent);
+    const [error] = answer.errors ?? [];
+    if (sent === 2) expect(answer).toEqual(DATA);
+    else expect(error!.extensions['code']).toBe('UPSTREAM_RATE_LIMITED');
+    if (sent === 4) {
+      expect(error!.message).toContain(range ? 'Try again in 1 s.' : 'Try again later.');
+    }
+    const seconds = sent === 2 ? gateway.waits[0]! / 1_000 : error!.extensions['retryAfter'];
+    if (!range) return expect(seconds).toBeNull();
+    expect(seconds).toBeGreaterThanOrEqual(range[0]);
+    expect(seconds).toBeLessThanOrEqual(range[1]);
   },
 );
 
@@ -298,71 +266,59 @@ test('no attempt begins later than 30 s after the first, however long the random
   expect(waited()).toBeLessThanOrEqual(30_000);
 });
 
-const limits: [string, object, number | null][] = [
-  ['THROTTL in its code', { extensions: { code: 'REQUEST_THROTTLED' } }, null],
-  ['RATE_LIMIT in its code, in lower case', { extensions: { code: 'rate_limited' } }, null],
-  ['TOO_MANY in its code', { extensions: { code: 'TOO_MANY_REQUESTS' } }, null],
-  ['RATE_LIMIT in a type outside of its extensions', { type: 'RATE_LIMITED' }, null],
-  ['status 429', { extensions: { http: { status: 429 } } }, null],
-  ['a retry time', { extensions: { code: 'BUSY', retryAfter: 11 } }, 11],
-  ['a retry time as a header has it', { extensions: { retry_after: '12' } }, 12],
-  ['a code beside its extensions', { code: 'THROTTLED', extensions: { code: 'OTHER' } }, null],
-];
-
-test.each(limits)(
-  'an error of GraphQL with %s is UPSTREAM_RATE_LIMITED at last',
-  async (_what, facts, retryAfter) => {
-    await using gateway = await startGatewayOverFake();
-    gateway.upstream.answer(json({ errors: [{ message: 'Slow down.', ...facts }] }));
-    const { errors } = await gateway.ask(PERSONS);
-    const extensions = { code: 'UPSTREAM_RATE_LIMITED', retryAfter };
-    expect(errors).toMatchObject([{ path: ['persons'], extensions }]);
-    expect(gateway.upstream.received).toHaveLength(retryAfter === null ? 4 : 1);
-  },
-);
-
-test.each([
-  ['a message about a limit', { message: 'Rate limit exceeded (429): THROTTLED' }],
-  ['another code', { message: 'No.', extensions: { code: 'NOT_FOUND', status: 404 } }],
-])('an error of GraphQL with %s is passed on at once', async (_what, error) => {
+/** An error, how often a query is sent, and the seconds that its caller is told to wait. */
+test.each<[string, object, 1 | 4, number | null | 'passed on']>([
+  ['THROTTL in its code', { extensions: { code: 'REQUEST_THROTTLED' } }, 4, null],
+  ['RATE_LIMIT in its code, in lower case', { extensions: { code: 'rate_limited' } }, 4, null],
+  ['TOO_MANY in its code', { extensions: { code: 'TOO_MANY_REQUESTS' } }, 4, null],
+  ['RATE_LIMIT in a type outside of its extensions', { type: 'RATE_LIMITED' }, 4, null],
+  ['status 429', { extensions: { http: { status: 429 } } }, 4, null],
+  ['a retry time', { extensions: { code: 'BUSY', retryAfter: 11 } }, 1, 11],
+  ['a retry time as a header has it', { extensions: { retry_after: '12' } }, 1, 12],
+  ['a code beside its extensions', { code: 'THROTTLED', extensions: { code: 'OTHER' } }, 4, null],
+  ['only a message about it', { message: 'Rate limit exceeded (429)' }, 1, 'passed on'],
+  ['another code', { extensions: { code: 'NOT_FOUND', status: 404 } }, 1, 'passed on'],
+])('an error of GraphQL is a limited rate or passed on: %s', async (_what, facts, sent, result) => {
   await using gateway = await startGatewayOverFake();
+  const error = { message: 'Slow down.', ...facts };
   gateway.upstream.answer(json({ errors: [error] }));
-  expect((await gateway.ask(PERSONS)).errors).toMatchObject([error]);
-  expect(gateway.upstream.received).toHaveLength(1);
+  const { errors } = await gateway.ask(PERSONS);
+  const extensions = { code: 'UPSTREAM_RATE_LIMITED', retryAfter: result };
+  expect(errors).toMatchObject([
+    result === 'passed on' ? error : { path: ['persons'], extensions },
+  ]);
+  expect(gateway.upstream.received).toHaveLength(sent);
 });
 
-test('the fields beside one that was limited are not lost with it', async () => {
+test.each<[string, Reply, object]>([
+  [
+    'a field beside it keeps its value',
+    json({
+      data: { rename: { id: 1, name: 'Ada' }, other: null },
+      errors: [{ ...THROTTLED, path: ['other'] }],
+    }),
+    { data: { rename: { name: 'Ada' } }, errors: [{ ...THROTTLED, path: ['other'] }] },
+  ],
+  [
+    'its own field of null may have been executed',
+    json({ data: { rename: null }, errors: [{ ...THROTTLED, path: ['rename'] }] }),
+    { errors: [THROTTLED] },
+  ],
+  [
+    'an error below its field may come after it was executed',
+    json({ data: null, errors: [{ ...THROTTLED, path: ['rename', 'name'] }] }),
+    { errors: [THROTTLED] },
+  ],
+  [
+    'its caller is told when to send it again',
+    json({}, 429, { 'retry-after': '2' }),
+    { errors: [{ extensions: { code: 'UPSTREAM_RATE_LIMITED', retryAfter: 2 } }] },
+  ],
+])('a mutation whose rate is limited is not sent again: %s', async (_what, reply, expected) => {
   await using gateway = await startRich();
-  const error = { ...THROTTLED, path: ['other'] };
-  gateway.upstream.answer(
-    json({ data: { rename: { id: 1, name: 'Ada' }, other: null }, errors: [error] }),
-  );
+  gateway.upstream.answer(reply);
   const query = `${RENAME.slice(0, -1)} other: rename(id: 2, name: "B") { id } }`;
-  expect(await gateway.ask(query)).toMatchObject({
-    data: { rename: { id: 1, name: 'Ada' } },
-    errors: [error],
-  });
-  expect(gateway.upstream.received).toHaveLength(1);
-});
-
-test.each([
-  ['of null', { data: { rename: null }, errors: [{ ...THROTTLED, path: ['rename'] }] }],
-  ['below its field', { data: null, errors: [{ ...THROTTLED, path: ['rename', 'name'] }] }],
-])(
-  'a mutation that may have been executed is not called limited: its own answer %s',
-  async (_what, answer) => {
-    await using gateway = await startRich();
-    gateway.upstream.answer(json(answer));
-    expect((await gateway.ask(RENAME)).errors).toMatchObject(answer.errors);
-    expect(gateway.upstream.received).toHaveLength(1);
-  },
-);
-
-test('a mutation that is rate-limited tells the caller when to send it again', async () => {
-  await using gateway = await startRich();
-  gateway.upstream.answer(json({}, 429, { 'retry-after': '2' }));
-  const { errors } = await gateway.ask(RENAME);
-  expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED', retryAfter: 2 } }]);
+  expect(await gateway.ask(query)).toMatchObject(expected);
   expect(gateway.upstream.received).toHaveLength(1);
 });
 

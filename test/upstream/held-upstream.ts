@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from '../../src/clock.ts';
 import type { Sender } from '../../src/upstream/request.ts';
-import { openUpstream, type Upstream } from '../../src/upstream/upstream.ts';
+import { openUpstream } from '../../src/upstream/upstream.ts';
 import { proxyAgent } from '../../src/tokens/service.ts';
 import { startService, type Service, type Reply } from '../service/service.ts';
 
@@ -13,7 +13,8 @@ export interface HeldUpstream extends AsyncDisposable {
   sent(): string[];
   /** Answers the requests with this label, also those to come. */
   release(label: string, reply?: Reply): void;
-  load(): Upstream['load'];
+  /** Holds the requests with this label again. */
+  hold(label: string): void;
 }
 
 interface Answered {
@@ -67,8 +68,8 @@ export async function startHeldUpstream({
       return JSON.parse(text) as Answered;
     },
     sent: () => service.received.map(({ body }) => labelOf(body)),
-    load: () => upstream.load,
     release: (label, reply = echo) => gateOf(label).resolve(reply),
+    hold: (label) => void gates.delete(label),
     [Symbol.asyncDispose]: async () => {
       await upstream.close();
       await service[Symbol.asyncDispose]();

@@ -35,12 +35,6 @@ test('with introspection off, only the log line has the id of the service', asyn
   expect(lineOf(gateway)).toMatchObject({ serviceRequestId: 'svc-1' });
 });
 
-test('requests that succeed have no id of the service in their log line', async () => {
-  await using gateway = await startGatewayOverFake();
-  await gateway.ask(PERSONS);
-  expect(lineOf(gateway)).not.toHaveProperty('serviceRequestId');
-});
-
 test.each<[string, (token: string) => string]>([
   ['is too long', () => 'x'.repeat(129)],
   ['has white space', () => 'a b'],

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { thisMachine } from '../../src/setup/machine.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { startServer } from '../support/test-server.ts';
@@ -106,19 +107,6 @@ test('a connection that the service closed while it was idle causes no error', a
   }
 });
 
-test.each([1, 3])('at most %i requests are in flight for all callers together', async (limit) => {
-  await using gateway = await startGatewayOverSandbox(
-    { latency: 5 },
-    { config: { upstreamConcurrency: limit } },
-  );
-  const answers = await Promise.all(
-    Array.from({ length: 24 }, (_, index) => gateway.ask(PERSONS, { first: index + 1 })),
-  );
-  expect(answers.filter(({ errors }) => errors)).toEqual([]);
-  expect(gateway.sandbox.stats.requests.graphql).toBe(24);
-  expect(gateway.sandbox.stats.maxInFlight).toBe(limit);
-});
-
 test('the timeout of a request begins with its turn', async () => {
   const LATENCY = 120;
   await using gateway = await startGatewayOverSandbox(
@@ -129,4 +117,17 @@ test('the timeout of a request begins with its turn', async () => {
     Array.from({ length: 8 }, (_, index) => gateway.ask(PERSONS, { first: index + 1 })),
   );
   expect(answers.flatMap(({ errors = [] }) => errors)).toEqual([]);
+});
+
+test.each([
+  ['proxy.example:3128', 'http://proxy.example:3128'],
+  ['http://proxy.example:3128', 'http://proxy.example:3128'],
+  ['https://proxy.example:3128', 'https://proxy.example:3128'],
+])('a proxy that is written as %s is used as %s, as by curl', (written, used) => {
+  vi.stubEnv('https_proxy', written);
+  try {
+    expect(thisMachine.proxyFor('https://service.example/graphql')).toBe(used);
+  } finally {
+    vi.unstubAllEnvs();
+  }
 });

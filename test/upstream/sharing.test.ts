@@ -1,47 +1,76 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, honest, json, text } from '../support/imitations/scripted.ts';
 import { cut } from '../support/imitations/hostile-sockets.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
 import { sharingKey } from '../../src/upstream/share.ts';
 import { startHeldUpstream } from './held-upstream.ts';
 
-test('a hundred equal queries at once are one request; queries that differ, or that come after its answer, are not', async () => {
-  await using upstream = await startHeldUpstream();
-  const answers = Array.from({ length: 100 }, () => upstream.ask('x'));
-  const other = upstream.ask('y');
-  await upstream.service.arrived(2);
-  for (const label of ['x', 'y']) upstream.release(label);
-  expect(await Promise.all(answers)).toEqual(answers.map(() => ({ data: { echo: 'x' } })));
-  expect(await other).toEqual({ data: { echo: 'y' } });
-  expect(upstream.sent()).toEqual(['x', 'y']);
-  await upstream.ask('x');
-  expect(upstream.sent()).toEqual(['x', 'y', 'x']);
-});
+type Step =
+  | { readonly do: 'ask' | 'answer'; readonly label: string }
+  | { readonly do: 'leave'; readonly caller: number };
 
-test('when one caller leaves, those who joined are answered; when the last one leaves, the request is aborted', async () => {
-  await using upstream = await startHeldUpstream();
-  const { service } = upstream;
-  const callers = [new AbortController(), new AbortController()];
-  const left = callers.map(({ signal }) => upstream.ask('x', { signal }));
-  const staying = upstream.ask('x');
-  await service.arrived(1);
-  callers[0]!.abort(new Error('left'));
-  await expect(left[0]).rejects.toThrow('left');
-  const late = upstream.ask('x');
-  upstream.release('x');
-  for (const answer of [left[1], staying, late]) {
-    expect(await answer).toEqual({ data: { echo: 'x' } });
-  }
-  expect(upstream.sent()).toEqual(['x']);
+const label = fc.constantFrom('x', 'y');
+const steps = fc.array(
+  fc.oneof<fc.WeightedArbitrary<Step>[]>(
+    { weight: 3, arbitrary: fc.record({ do: fc.constant('ask'), label }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('leave'), caller: fc.nat(99) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('answer'), label }) },
+  ),
+  { maxLength: 20 },
+);
 
-  const last = new AbortController();
-  const alone = upstream.ask('y', { signal: last.signal });
-  await service.arrived(2);
-  last.abort(new Error('left'));
-  await expect(alone).rejects.toThrow('left');
-  expect(await service.received[1]!.over).toBe('cut');
+test('equal queries in flight are one request, which each caller may leave, and the last one aborts', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, async (history) => {
+      await using upstream = await startHeldUpstream();
+      const { service } = upstream;
+      /** The callers who wait for the request of a label, and the number of that request. */
+      const waiting = new Map<string, { callers: Set<AbortController>; request: number }>();
+      const answers = new Map<AbortController, Promise<unknown>>();
+      let sent = 0;
+      for (const each of history) {
+        if (each.do === 'ask') {
+          const caller = new AbortController();
+          const shared = waiting.get(each.label);
+          const asked = upstream.ask(each.label, { signal: caller.signal });
+          answers.set(
+            caller,
+            Promise.resolve(asked).catch((error: unknown) => error),
+          );
+          if (shared) shared.callers.add(caller);
+          else waiting.set(each.label, { callers: new Set([caller]), request: sent++ });
+          await service.arrived(sent);
+        } else if (each.do === 'leave') {
+          const all = [...waiting].flatMap(([of, shared]) =>
+            Array.from(shared.callers, (caller) => ({ of, ...shared, caller })),
+          );
+          if (all.length === 0) continue;
+          const { of, callers, caller, request } = all[each.caller % all.length]!;
+          callers.delete(caller);
+          caller.abort(new Error('left'));
+          expect(await answers.get(caller)).toMatchObject({ message: 'left' });
+          if (callers.size > 0) continue;
+          waiting.delete(of);
+          expect(await service.received[request]!.over).toBe('cut');
+        } else {
+          const { callers = [] } = waiting.get(each.label) ?? {};
+          waiting.delete(each.label);
+          upstream.release(each.label);
+          for (const caller of callers)
+            expect(await answers.get(caller)).toEqual({ data: { echo: each.label } });
+          upstream.hold(each.label);
+        }
+      }
+      expect(service.received).toHaveLength(sent);
+      for (const { callers } of waiting.values()) for (const caller of callers) caller.abort();
+      await Promise.all(answers.values());
+    }),
+    { numRuns: randomRuns(200) },
+  );
 });
 
 test('a caller who comes at the moment when the last one leaves gets a new request', async () => {

@@ -33,9 +33,13 @@ export async function runWithoutNpm(
 }
 
 /** Runs shell commands whose npm runs the gateway. Returns all that they print, whatever their exit codes. */
-export async function runInShell(commands: string, folder: string): Promise<string> {
+export async function runInShell(
+  commands: string,
+  folder: string,
+  main = resolve('src/main.ts'),
+): Promise<string> {
   const start = `while [ "$1" != -- ]; do shift; done; shift
-exec '${process.execPath}' '${resolve('src/main.ts')}' "$@"`;
+exec '${process.execPath}' '${main}' "$@"`;
   try {
     return await inShell(`exec 2>&1\n${commands}`, folder, start);
   } catch (error) {
