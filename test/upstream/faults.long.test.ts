@@ -219,10 +219,13 @@ test('each page of a drain is sent again by itself', async () => {
 const inMs = (ms: number) => () => new Date(Date.now() + ms).toUTCString();
 
 /** A header, how often a query is sent, and the seconds that it waits or that its caller is told to wait. */
-test.each<[string, string | (() => string), 2 | 4 | 1, [least: number, most: number] | null]>([
+test.each<
+  [string, string | (() => string), 2 | 4 | 1, [least: number, most: number] | null, status?: 503]
+>([
   ['two seconds', '2', 2, [2, 10]],
   ['ten seconds, the longest wait', '10', 2, [10, 10]],
   ['a date', inMs(8_000), 2, [6, 10]],
+  ['seconds beside 503', '5', 2, [5, 10], 503],
   ['zero', '0', 4, [1, 1]],
   ['a date that has passed', 'Thu, 01 Jan 1970 00:00:00 GMT', 4, [1, 1]],
   ['nonsense with a year in it', 'see you in 2050', 4, null],
@@ -232,10 +235,10 @@ test.each<[string, string | (() => string), 2 | 4 | 1, [least: number, most: num
   ['a date in an hour', inMs(3_600_000), 1, [3_500, 3_600]],
 ])(
   'a short Retry-After is obeyed, and a long one is reported without a wait: %s',
-  async (_form, header, sent, range) => {
+  async (_form, header, sent, range, status) => {
     await using gateway = await startGatewayOverFake();
     const value = typeof header === 'string' ? header : header();
-    const limited = json({}, 429, { 'retry-after': value });
+    const limited = json({}, status ?? 429, { 'retry-after': value });
     gateway.upstream.answer(limited, sent === 2 ? honest : limited);
     const answer = await gateway.ask(PERSONS);
     expect(gateway.upstream.received).toHaveLength(sent);
