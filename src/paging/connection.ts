@@ -278,10 +278,12 @@ async function lastOf<R>(
  * so that records repeat, and none is skipped.
  *
  * @returns its id; null: the end of the list; the id of `before` itself if that is not gone
- * @throws CURSOR_INVALID if where the record stood is unknown
+ * @throws CURSOR_INVALID if where the record stood is unknown; BAD_USER_INPUT if it has no id in this selection
  */
 async function borderOfGone<R>(list: ConnectedList<R>, before: Position): Promise<string | null> {
   const { read, offset, refused } = await locate(list, before, 0);
+  // One that fails in this selection has no id: the walk came by without meeting it.
+  if (offset !== undefined && read.at(-1)!.ids[offset] === null) throw noId();
   if (offset !== undefined) return before.id;
   const { next, mayHaveSlid } = await behindPage(list, before, read);
   if (refused || next === undefined) throw cursorLost(refused?.cause);
@@ -319,7 +321,7 @@ function edgesOf<R>(list: string, places: readonly Place<R>[]): Edge<R>[] {
 function noId(): Error {
   return codedError(
     'BAD_USER_INPUT',
-    'The record of `before` has no id, so it cannot be found in other pages. Page forward, with `first` and `after`.',
+    'The record of `before` has no id, or fails with these fields, so it cannot be found in other pages. Page forward, with `first` and `after`.',
   );
 }
 
