@@ -275,17 +275,6 @@ test('the sandbox is not served in production', () => {
   ]);
 });
 
-test.each([
-  { TOKEN_LINK: LINK },
-  { TOKEN_STORE: 'sqlite:tokens.db' },
-  { TOKEN_STORE_KEY: STORE_KEY! },
-  { AUTH_API_KEYS: `portal:${HASH}` },
-  ...Object.entries(JWT).map(([name, value]) => ({ [name]: value })),
-])('%j alone would serve the sandbox to somebody who means a service', (env) => {
-  const [name] = Object.keys(env);
-  expect(mistakesOf(env)).toEqual([expect.stringMatching(`^${name} without RECRUITING_URL`)]);
-});
-
 test('settings of a service without its address are reported together, with the ways out, and not shown', () => {
   const env = {
     ...JWT,
