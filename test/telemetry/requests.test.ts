@@ -53,6 +53,8 @@ interface Row extends Situation {
   readonly counted?: null;
   /** The upstream requests by their outcome. */
   readonly upstream?: Counts;
+  /** The lines about the request that are logged before. */
+  readonly before?: readonly string[];
 }
 
 const page = (count: number) => `{ persons(first: ${count}) { items { id } } }`;
@@ -66,6 +68,8 @@ const named = (client: string, value: string, version: string): Situation => ({
 });
 const CLIENTS = ['graphql-client', 'apollographql-client'];
 const NO_PROBES = ['/x/health', '/x/ready', '/health/', '//health', '/graphql?query=/health'];
+
+const MADE = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/;
 
 const ROWS: Readonly<Record<string, Row>> = {
   'a drain': {
@@ -94,7 +98,14 @@ const ROWS: Readonly<Record<string, Row>> = {
   'an answer after two failures': {
     query: page(2),
     replies: [cut, json({}, 502), honest],
-    line: { status: 200, upstreamRequests: 3 },
+    headers: { 'x-request-id': 'from-the-caller_1.2' },
+    line: { status: 200, upstreamRequests: 3, requestId: 'from-the-caller_1.2' },
+    before: [
+      'a request to the service got no usable answer',
+      'sending a request again',
+      'a request to the service got no usable answer',
+      'sending a request again',
+    ],
     upstream: { UPSTREAM_UNREACHABLE: 1, UPSTREAM_BAD_RESPONSE: 1, ok: 1 },
   },
   'a token that the service refuses': {
@@ -122,6 +133,22 @@ const ROWS: Readonly<Record<string, Row>> = {
     NO_PROBES.map((path) => [
       `${path}, which is no probe`,
       { path, line: { level: 30, status: 401, code: 'UNAUTHENTICATED' } },
+    ]),
+  ),
+  'a stream': {
+    query: '{ allPersons @stream { id firstName } }',
+    headers: { 'x-request-id': 'of-a-stream', accept: 'multipart/mixed' },
+    line: { status: 200, requestId: 'of-a-stream', pages: 6 },
+    upstream: { ok: 6 },
+  },
+  ...Object.fromEntries(
+    ['two words', 'x'.repeat(65), '{"level":60}', 'max@example.com'].map((id) => [
+      `a caller with the request id ${id}, which is replaced`,
+      {
+        query: '{ __typename }',
+        headers: { 'x-request-id': id },
+        line: { status: 200, requestId: expect.stringMatching(MADE) as string },
+      },
     ]),
   ),
   'an unknown path': {
@@ -153,12 +180,20 @@ const ROWS: Readonly<Record<string, Row>> = {
 };
 
 test.each(Object.entries(ROWS))('%s has its log line and is counted', async (_, row) => {
-  await (await send(row)).text();
-  const line = (await lineOf()) as { pages?: number; operationType?: string };
+  const arrived = gateway.upstream.received.length;
+  const response = await send(row);
+  await response.text();
+  const line = (await lineOf()) as { pages?: number; operationType?: string; requestId: string };
+  expect(response.headers.get('x-request-id')).toBe(line.requestId);
+  for (const id of upstreamIds(arrived)) expect(id).toBe(line.requestId);
   const facts = Object.keys(row.line).map((name) => [name, Reflect.get(line, name)]);
   expect(Object.fromEntries(facts)).toEqual(row.line);
   // Lines about the service have its words.
   expect(JSON.stringify(gateway.logged.filter(({ level }) => level !== 40))).not.toMatch(PRIVATE);
+  if (row.before) {
+    const lines = gateway.logged.filter(({ requestId }) => requestId === line.requestId);
+    expect(lines.map(({ msg }) => msg)).toEqual([...row.before, 'request']);
+  }
   const isCounted = row.counted === undefined;
   const { code = 'OK' } = row.line as { code?: string };
   expect(await grown('recruiting_requests_total')).toEqual(
@@ -265,33 +300,10 @@ async function drains(): Promise<unknown[]> {
   return ['running', 'waiting'].map((state) => now.get(`recruiting_drains_${state}`));
 }
 
-const MADE = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/;
 const withId = (id: string, query: string): Situation => ({
   query,
   headers: { 'x-request-id': id },
 });
-
-test('a request id is in the answer, in each upstream request of a stream, and in the log', async () => {
-  const arrived = gateway.upstream.received.length;
-  const query = '{ allPersons @stream { id firstName } }';
-  const headers = { 'x-request-id': 'from-the-caller_1.2', accept: 'multipart/mixed' };
-  const response = await send({ query, headers });
-  await gathered(partsOf(response));
-  expect(response.headers.get('x-request-id')).toBe('from-the-caller_1.2');
-  expect(new Set(upstreamIds(arrived))).toEqual(new Set(['from-the-caller_1.2']));
-  expect(await lineOf()).toMatchObject({ requestId: 'from-the-caller_1.2' });
-});
-
-test.each(['two words', 'x'.repeat(65), '{"level":60}', 'max@example.com'])(
-  'the request id %j is replaced by one of the gateway',
-  async (id) => {
-    const response = await send(withId(id, '{ __typename }'));
-    expect(response.headers.get('x-request-id')).toMatch(MADE);
-    const { requestId } = await lineOf();
-    expect(requestId).toBe(response.headers.get('x-request-id'));
-    expect(JSON.stringify(gateway.logged)).not.toContain(JSON.stringify(id));
-  },
-);
 
 test('a shared upstream request has the id of the request that started it', async () => {
   const query = '{ persons(first: 2) { items { id firstName } } }';
@@ -309,22 +321,6 @@ test('a shared upstream request has the id of the request that started it', asyn
   );
   expect(ids).toEqual(['who-began-it', 'who-joined-it', 'who-asks-alone']);
   expect(new Set(upstreamIds(arrived))).toEqual(new Set(['who-began-it', 'who-asks-alone']));
-});
-
-test('a retried upstream request keeps its id, and the retry is logged with it', async () => {
-  const arrived = gateway.upstream.received.length;
-  const replies = [json({}, 503), honest] as const;
-  await (await send({ ...withId('sent-twice', page(4)), replies })).text();
-  expect(upstreamIds(arrived)).toEqual(['sent-twice', 'sent-twice']);
-  await lineOf();
-  expect(gateway.logged.filter(({ requestId }) => requestId === 'sent-twice')).toMatchObject([
-    {
-      msg: 'a request to the service got no usable answer',
-      err: { message: expect.stringContaining('status 503') },
-    },
-    { msg: 'sending a request again', code: 'UPSTREAM_BAD_RESPONSE' },
-    { msg: 'request', upstreamRequests: 2 },
-  ]);
 });
 
 /** Sends an operation with a credential, or a GET. */
