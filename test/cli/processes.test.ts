@@ -10,6 +10,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import { startService } from '../service/service.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
+import { bundled } from '../support/processes/bundled.ts';
 import {
   canMakeContainers,
   runProgram,
@@ -27,7 +28,7 @@ function newFolder() {
 
 test('`serve` without settings serves the sandbox, ends at SIGTERM, and has written nothing to disk', async () => {
   const folder = newFolder();
-  await using gateway = await startServe({ cwd: folder.path, unbundled: true });
+  await using gateway = await startServe({ cwd: folder.path });
   const { data } = await askAt(gateway.url, '{ allPersons { id } }');
   expect(data).toMatchObject({ allPersons: { length: 137 } });
   gateway.signal('SIGTERM');
@@ -91,8 +92,14 @@ function read(url: string, agent: Agent) {
 test('a gateway goes on when the reader of its log leaves, and stops cleanly when its terminal is closed', async () => {
   const service = await startService();
   onTestFinished(() => service.close());
-  const child = spawn(process.execPath, [resolve('src/main.ts')], {
-    env: { PORT: '0', ADMIN_PORT: '0', NODE_ENV: 'production', ...overService(service) },
+  const child = spawn(process.execPath, [await bundled('src/process.ts')], {
+    env: {
+      PORT: '0',
+      ADMIN_PORT: '0',
+      NODE_ENV: 'production',
+      RECRUITING_SCHEMA: resolve('schema/upstream.graphql'),
+      ...overService(service),
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));

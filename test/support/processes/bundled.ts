@@ -12,8 +12,8 @@ let made: Promise<string> | undefined;
 
 /**
  * Bundles a program of the project into a few files with all that it imports. Most of a start is spent finding and
- * loading a thousand modules, and the tests start hundreds of processes. Those with `unbundled`, `npm start` and the
- * commands of the documentation show that the unbundled program runs.
+ * loading a thousand modules, and the tests start hundreds of processes. `npm start` and the commands of the
+ * documentation show that the unbundled program runs.
  */
 export async function bundled(entry: (typeof ENTRIES)[number]): Promise<string> {
   return join(await (made ??= bundle()), `${basename(entry, '.ts')}.mjs`);

@@ -40,14 +40,11 @@ export interface ProgramOptions {
   readonly user?: number | undefined;
   /** A command that runs it, such as a tracer, which has to exec it: signals go to the process itself. */
   readonly under?: readonly string[] | undefined;
-  /** Whether `src/main.ts` itself runs, which takes three times as long to start as the bundle of it. Default: no. */
-  readonly unbundled?: boolean;
 }
 
 /** Starts the program with these arguments. */
 export function startProgram(args: readonly string[], options: ProgramOptions = {}): Program {
-  const file = options.unbundled ? resolve('src/main.ts') : BUNDLED;
-  return startProcess([file, ...args], options);
+  return startProcess([BUNDLED, ...args], options);
 }
 
 /** Starts a file with Node. It does not inherit the environment of the tests. */
