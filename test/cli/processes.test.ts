@@ -1,9 +1,11 @@
-/** What only a process can show: signals, closed pipes, an older Node, what is left open or written. */
+/** What only a process can show: signals, closed pipes, proxies, an older Node, what is left open or written. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
 import { resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { buildSchema } from 'graphql';
 import { expect, onTestFinished, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
@@ -16,9 +18,14 @@ import {
   runProgram,
   served,
   startNpm,
+  startProgram,
   startServe,
 } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { listenForTest } from '../support/test-server.ts';
+import { makeCertificate } from '../support/tokens/certificate.ts';
+import { startProxy } from '../support/tokens/proxy-server.ts';
+import { startOperator } from './tokens-operator.ts';
 
 function newFolder() {
   const folder = temporaryFolder();
@@ -126,10 +133,44 @@ function overService(service: { readonly url: string; readonly tokenLink: string
   };
 }
 
+test('an exchange goes through HTTPS_PROXY to a service with a certificate of NODE_EXTRA_CA_CERTS, and shows the proxy nothing', async () => {
+  const { env, file } = await startOperator();
+  const certificate = await makeCertificate();
+  const arrived: string[] = [];
+  const service = createHttpsServer(certificate, (request, response) => {
+    const answer = async () => {
+      arrived.push(`${request.method} ${request.url} ${await text(request)}`);
+      response.end(JSON.stringify({ access_token: 'next-access', refresh_token: 'next-refresh' }));
+    };
+    void answer();
+  });
+  const host = `localhost:${await listenForTest(service)}`;
+  const proxy = await startProxy();
+  writeFileSync(file('set'), '{"access_token":"made-up-access","refresh_token":"made-up-refresh"}');
+  await using program = startProgram(['tokens', 'import', file('set')], {
+    env: {
+      ...env,
+      RECRUITING_URL: `https://${host}`,
+      HTTPS_PROXY: proxy.host,
+      NODE_EXTRA_CA_CERTS: certificate.path,
+    },
+  });
+  expect(await program.ended).toMatchObject({
+    code: 0,
+    stderr: '',
+    stdout: expect.stringContaining('generation 2 is in use'),
+  });
+  expect(arrived).toEqual([
+    'POST /oauth/token grant_type=refresh_token&refresh_token=made-up-refresh',
+  ]);
+  expect(proxy.heads).toEqual([expect.stringMatching(`^CONNECT ${host} HTTP/1.1\r\n`)]);
+  expect(proxy.heads.join() + proxy.tunnelled()).not.toContain('made-up');
+});
+
 test('resources that gateway.config.ts leaves open do not keep a command running', async () => {
   const folder = newFolder();
-  const text = 'setInterval(() => {}, 60_000);\nexport default { plugins: [] };';
-  writeFileSync(folder.file('behind-the-link.ts'), text);
+  const source = 'setInterval(() => {}, 60_000);\nexport default { plugins: [] };';
+  writeFileSync(folder.file('behind-the-link.ts'), source);
   symlinkSync('behind-the-link.ts', folder.file('open.ts'));
   const options = { env: { GATEWAY_CONFIG: 'open.ts' }, cwd: folder.path };
   expect(await runProgram(['schema', 'print'], options)).toMatchObject({ code: 0, stderr: '' });

@@ -18,6 +18,7 @@ import { createSealer, KeyMissing } from '../../src/tokens/seal.ts';
 import { openSqliteStore } from '../../src/tokens/sqlite.ts';
 import { save, successor } from '../../src/tokens/state.ts';
 import { StoreUnavailable, type TokenStore } from '../../src/tokens/store.ts';
+import { startOperator } from '../cli/tokens-operator.ts';
 import { startPooler, type Pooler } from '../support/postgres/pooler.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -326,6 +327,38 @@ describe('a PostgreSQL store', () => {
     const host = `localhost:${await listenForTest(impostor)}`;
     const store = postgres(`postgres://me:secret@${host}/tokens?sslmode=require`);
     await expect(store.read()).rejects.toThrow(/certificate .* is not trusted \(\w+\): .*sslroot/);
+  });
+
+  test('serves every command, which shows no password, and says which right is missing', async () => {
+    const { service, tokens, file } = await startOperator();
+    const TOKEN_STORE = await server.emptyStore();
+    const other = `sqlite:${file('other.db')}`;
+    const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
+    const expectSaid = async (args: string[], code: number, said: RegExp, more = {}) => {
+      const { stdout, stderr, ...exit } = await tokens(args, { env: { ...env, ...more } });
+      expect({ code: exit.code, text: stdout + stderr }).toEqual({
+        code,
+        text: expect.stringMatching(said),
+      });
+      expect(stdout + stderr).not.toContain('planted-password');
+    };
+    const { username: schema } = new URL(TOKEN_STORE);
+    await server.query(`REVOKE CREATE ON SCHEMA ${schema} FROM ${schema}`);
+    const missing = /\(postgres:\/\/.*\).*docs\/tokens\.md lists them/;
+    await expectSaid(['import', service.tokenLink], 1, missing);
+    await server.query(`GRANT CREATE ON SCHEMA ${schema} TO ${schema}`);
+    await expectSaid(['status'], 2, /MISSING/);
+    await expectSaid(['import', service.tokenLink], 0, /generation 2 is in use/);
+    await expectSaid(['refresh'], 0, /generation 3 is in use/);
+    await expectSaid(['check'], 0, /accepts the access token/);
+    await expectSaid(['recover'], 0, /nothing to recover/);
+    await expectSaid(['status'], 0, /healthy\n +Store +postgres:\/\/store_\d+@127\.0\.0\.1:\d+\/p/);
+    await expectSaid(['export', TOKEN_STORE], 2, /That is the store that/);
+    await expectSaid(['export', other], 0, /is in sqlite:\/.*other\.db now/);
+    await expectSaid(['refresh'], 1, /moved to another store \(sqlite:\/.*other\.db\)/);
+    const back = /is in postgres:\/\/store_\d+@127.*Set TOKEN_STORE to its address/;
+    await expectSaid(['export', TOKEN_STORE], 0, back, { TOKEN_STORE: other });
+    await expectSaid(['refresh'], 0, /is in use/);
   });
 
   test('works again by itself after its server was down', async () => {
