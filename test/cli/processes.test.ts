@@ -86,8 +86,8 @@ function read(url: string, agent: Agent) {
     const headers = { 'apollo-require-preflight': 'true' };
     const request = get(`${url}?query={persons{items{id}}}`, { agent, headers }, (response) => {
       let body = '';
-      response.setEncoding('utf8').on('data', (text: string) => {
-        body += text;
+      response.setEncoding('utf8').on('data', (part: string) => {
+        body += part;
       });
       const { statusCode: status, headers: sent } = response;
       response.once('end', () => done({ status, connection: sent.connection, body }));
