@@ -532,11 +532,6 @@ const ANSWERED: readonly Answer[] = [
     { data: { a: 'Query', b: 'Query' } },
   ],
   [
-    'a router with more aliases than other callers may have',
-    { ...asGate, ...query('{ me { a: id b: id c: id } }') },
-    { data: { me: { a: 1, b: 1, c: 1 } } },
-  ],
-  [
     'entities under many aliases, of routers without a credential',
     {
       to: 'open',
