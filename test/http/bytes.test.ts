@@ -132,7 +132,7 @@ test('a client that leaves in the middle of its body does no harm', async () => 
 });
 
 /** No two places of it are equal, and parts of it end inside of letters. */
-const LONG = Array.from({ length: 40_000 }, (_, at) => `é${at}`).join(' ');
+const LONG = Array.from({ length: 24_000 }, (_, at) => `é${at}`).join(' ');
 const SIZES = [1, 1, 3_000, 1, 0, 700, 1_500, 2, 70_000, 5, 20_000, 999, 66_000, 1];
 
 test('a body in parts of any sizes is read as it was sent, and so is an answer of the service', async () => {

@@ -755,8 +755,9 @@ function comparable({ status, headers, text }: Answered): Answered {
   for (const name of ['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding']) {
     delete others[name];
   }
-  // Seconds pass between two of the requests.
-  return { status, headers: others, text: text.replaceAll(/(in |"retryAfter":)\d+/g, '$1 0') };
+  // The page of GraphiQL has megabytes. Seconds pass between two of the requests.
+  const beginning = text.slice(0, 100_000);
+  return { status, headers: others, text: beginning.replaceAll(/(in |"retryAfter":)\d+/g, '$1 0') };
 }
 
 /** The number of requests that have reached a service. */

@@ -104,8 +104,6 @@ export const REFUSED: readonly TestRequest[] = [
   { name: 'a strict refusal', query: '{ nope }', accept: 'application/graphql-response+json' },
 ];
 
-export const ALL: readonly TestRequest[] = [...WHOLE, ...FAILING, ...STREAMED, ...REFUSED];
-
 /** What a caller gets, without the headers that are different for each request. */
 export interface Got {
   readonly status: number;

@@ -15,11 +15,16 @@ test.each<[string, state: 'valid' | 'uncertain' | 'missing', RegExp, outcome?: s
   const service = await startService({ expiresIn: 3600 });
   onTestFinished(() => service.close());
   if (state === 'uncertain') service.tokenAnswers.next('drop-before');
-  const { url } = service;
-  const tokenLink = state === 'missing' ? '' : service.tokenLink;
-  await using serving = await serveOver({ url, tokenLink });
+  using folder = temporaryFolder();
+  await using serving = await serveHere({
+    RECRUITING_URL: service.url,
+    TOKEN_LINK: state === 'missing' ? '' : service.tokenLink,
+    TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
+    ALLOW_ANONYMOUS: 'true',
+    NODE_ENV: 'production',
+  });
   await serving.printed(printed);
-  const values = await adminSamples(serving);
+  const values = samplesOf(await (await fetch(await metricsUrl(serving))).text());
   for (const trouble of TROUBLES) {
     const value = values.get(`recruiting_token_trouble{trouble="${trouble}"}`);
     expect([trouble, value]).toEqual([trouble, trouble === state ? 1 : 0]);
@@ -57,22 +62,6 @@ test('a configured ADMIN_PORT that is taken prevents the start, and the error sa
   );
 });
 
-function serveOver({ url, tokenLink }: { url: string; tokenLink: string }): Promise<RunningHere> {
-  const folder = temporaryFolder();
-  onTestFinished(() => folder[Symbol.dispose]());
-  return serveHere({
-    RECRUITING_URL: url,
-    TOKEN_LINK: tokenLink,
-    TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
-    ALLOW_ANONYMOUS: 'true',
-    NODE_ENV: 'production',
-  });
-}
-
 async function metricsUrl(serving: RunningHere): Promise<string> {
   return (await serving.printed(/http:\/\/[^"]+\/metrics/))[0];
-}
-
-async function adminSamples(serving: RunningHere): Promise<Map<string, number>> {
-  return samplesOf(await (await fetch(await metricsUrl(serving))).text());
 }

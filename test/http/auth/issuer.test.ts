@@ -1,5 +1,4 @@
 import type { RequestListener } from 'node:http';
-import { connect, createServer, type AddressInfo } from 'node:net';
 import type { JWK } from 'jose';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { keySet, MAX_AGE_MS, RETRY_MS } from '../../../src/http/auth/key-set.ts';
@@ -7,6 +6,7 @@ import { entryFor } from '../../support/gateway/api-key.ts';
 import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
 import { recordingLog } from '../../support/gateway/recording-log.ts';
 import { ManualClock } from '../../support/random/manual-clock.ts';
+import { startProxy } from '../../support/tokens/proxy-server.ts';
 import { post, type Body } from '../front.ts';
 import { startIssuer, type Issuer } from './issuer.ts';
 
@@ -154,22 +154,10 @@ test.each<[string, RequestListener, string]>([
 );
 
 test('the request for the keys goes through the system’s proxy', async () => {
-  const connects: string[] = [];
-  const proxy = createServer((socket) => {
-    socket.once('data', (head) => {
-      connects.push(head.toString().split('\r\n')[0]!);
-      const to = connect(Number(new URL(issuer.jwt.jwksUrl).port), '127.0.0.1', () => {
-        socket.write('HTTP/1.1 200 OK\r\n\r\n');
-        socket.pipe(to).pipe(socket);
-      });
-      for (const end of [socket, to]) end.on('error', () => {});
-    });
-  });
-  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void proxy.close());
-  const { port } = proxy.address() as AddressInfo;
-  expect(await keys({ proxy: `http://127.0.0.1:${port}` }).has('ec')).toBe(true);
-  expect(connects).toEqual([`CONNECT ${new URL(issuer.jwt.jwksUrl).host} HTTP/1.1`]);
+  const proxy = await startProxy();
+  expect(await keys({ proxy: `http://${proxy.host}` }).has('ec')).toBe(true);
+  const { host } = new URL(issuer.jwt.jwksUrl);
+  expect(proxy.heads).toEqual([expect.stringMatching(`^CONNECT ${host} HTTP/1.1\r\n`)]);
 });
 
 /** A gateway that accepts a key, and tokens of the issuer. */
