@@ -12,6 +12,16 @@ test('a list that stands still is returned exactly, and of one that changes no m
   await expect(walkAtRandom(randomRuns(1_200))).resolves.toBeUndefined();
 });
 
+test('two pages whose only shared record was moved in between are not taken for neighbours', async () => {
+  const world = new World(24, { limit: 10 });
+  await world.walk();
+  world.service.apply({ do: 'insert', at: 2, count: 7 });
+  // To the end of the first page, and back to the start of the second one.
+  world.service.apply({ do: 'move', from: 15, to: 9 });
+  world.changeDuring([{ do: 'move', from: 9, to: 15 }]);
+  expect(new Set(await world.drain())).toEqual(new Set(world.service.shown));
+});
+
 describe('the requests of a walk', () => {
   test.each(KINDS)(
     'are several at a time once the list is known, with %s cursors',
