@@ -152,12 +152,12 @@ class TokenKeeper {
     this.#holder.usable();
     // After an exchange without an answer, any refusal may mean that the service has processed it.
     const isExpiry = this.#parts.meansExpired?.(detail) ?? true;
-    if (!isExpiry && !isUncertain(state, this.#holder.now)) {
+    const isOver = isExpiry || isUncertain(state, this.#holder.now);
+    if (!isOver || !this.#mayRenew(state)) {
       // Some services end the old access token with an exchange that is under way.
       const running = this.#holder.underWay();
       return running && this.#patiently(running.then(tokenOf));
     }
-    if (!this.#mayRenew(state)) return undefined;
     this.#acceptance.noteRefused(refused);
     return this.#patiently(this.#renew(state).then(tokenOf));
   }

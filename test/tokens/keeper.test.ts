@@ -111,18 +111,24 @@ test.each<Fault>([
     sent: ['refresh-1'],
     called: ['access-next'],
   },
-  {
-    fault: 'an exchange of another process that ends the access token: its caller gets the new one',
-    set: claimOf('of another process', 1)(imported(), NOON).next!,
+  // A token that is seconds old and was never accepted is not renewed by itself.
+  ...(
+    [
+      [imported(), 'token_revoked'],
+      [exchanged(), 'token_expired'],
+    ] as const
+  ).map(([set, detail]): Fault => ({
+    fault: `an exchange of another process, and a caller whose refusal begins none (${detail}): it gets the new token`,
+    set: claimOf('of another process', set.generation)(set, NOON).next!,
     happens: async ({ pass, ask, put }) => {
-      await pass(1_000);
-      ask('token_revoked');
+      await pass(10_000);
+      ask(detail);
       await pass(3_000);
-      await put((state, now) => saveOf(state!, '2')(state, now));
+      await put((state, now) => saveOf(state!, 'won')(state, now));
       await pass(2_000);
     },
-    called: ['access-2'],
-  },
+    called: ['access-won'],
+  })),
   {
     fault: 'another process saves its pair while a caller reports the expiry: nothing is sent',
     set: claimOf('of another process', 1)(imported(), NOON).next!,

@@ -23,7 +23,7 @@ export interface Claimed {
  * - a file is not removed before the store has its pair;
  * - no token, and no link of one, is in the log or in the error of a caller, and each such error has a code;
  * - a process that is asked to end waits for its exchange;
- * - no caller notices that the service learns of a new access token late.
+ * - no caller notices that the service learns of a new access token late, or that another process exchanges.
  *
  * Excused is what no client can prevent: a database that has lost a commit, or its claim, a kill in the moment in which
  * the answer arrives, and a kill while neither the database nor the folder could be written.
@@ -147,6 +147,7 @@ export class Observer {
 
   /** @param begun when the request of the caller began */
   onUnauthorized(by: Process, begun: number): void {
+    this.#expectWaited(by, begun);
     const { gave: newest, oddity, sentAt, receivedAt } = this.#newestReceived() ?? {};
     // A request that began before the exchange was refused for another reason first; and a slow exchange leaves no token
     // that counts as new, nor does a clock that was set back since then.
@@ -155,6 +156,22 @@ export class Observer {
     if (!newest || oddity === 'without an access token' || begun < receivedAt! || isNotNew) return;
     if (this.#holds(by, newest.refreshToken) && this.service.worksSoon(newest.accessToken, begun)) {
       this.#violate(`${by.name} refuses a caller although ${newest.accessToken} works`);
+    }
+  }
+
+  /** Some services end the old access token as soon as they have processed an exchange, of whichever process. */
+  #expectWaited(by: Process, begun: number): void {
+    const { claim, generation } = this.database.state ?? {};
+    const running = this.service.exchanges.find(
+      (each) => !each.isOver && each.gave && each.claim?.attempt === claim?.attempt,
+    );
+    // A process that could not read the store does not know of the claim.
+    const hasRead = (this.database.failedAt.get(by) ?? Number.NEGATIVE_INFINITY) < begun;
+    const isNewest = by.keeper?.health().generation === generation;
+    // Otherwise its claim, or the age of the access token, may be unknown.
+    const isIntact = running !== undefined && this.#wentBackAt < running.sentAt;
+    if (isIntact && hasRead && isNewest && begun > running.sentAt) {
+      this.#violate(`${by.name} refuses a caller while ${running.by.name} exchanges`);
     }
   }
 
