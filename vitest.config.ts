@@ -38,6 +38,8 @@ export default defineConfig({
     // As small as it is by default, the young generation of a worker is collected again and again.
     execArgv: ['--max-semi-space-size=64', '--min-semi-space-size=16'],
     setupFiles: ['test/support/processes/fresh-modules.ts', 'test/support/random/random-runs.ts'],
+    // The title of a row in a table is a sentence, which would be cut after 40 characters.
+    taskTitleValueFormatTruncate: 200,
     // Only for what hangs: on a machine with much else to do a test of many processes takes its time.
     testTimeout: 60_000,
     hookTimeout: 60_000,
