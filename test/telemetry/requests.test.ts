@@ -118,6 +118,11 @@ const ROWS: Readonly<Record<string, Row>> = {
     query: '{ persons(first: -1) { items { id } } nothing }',
     line: { status: 200, code: 'BAD_USER_INPUT' },
   },
+  'a format that is not sent': {
+    query: '{ __typename }',
+    headers: { accept: 'text/csv' },
+    line: { status: 406, code: 'BAD_USER_INPUT' },
+  },
   'a caller with a wrong key': {
     query: 'mutation { nothing }',
     headers: { 'x-api-key': 'of Max' },
