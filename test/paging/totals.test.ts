@@ -258,6 +258,28 @@ describe('a count in the background', () => {
     expect(renewals).toHaveLength(2);
   });
 
+  test('begins at the age of TOTAL_COUNT_SECONDS, and a total twice that old is not returned', async () => {
+    const { clock, renewals, total, walked } = startTotals();
+    walked(7);
+    clock.jump(KEPT * SECOND - 1);
+    expect(total()).toBe(7);
+    expect(renewals).toHaveLength(0);
+    clock.jump(1);
+    total();
+    clock.jump(KEPT * SECOND - 1);
+    expect(total()).toBe(7);
+    renewals[0]!.resolve(8);
+    await setImmediate();
+    // The age of a total counts from the beginning of its walk.
+    expect(total()).toBe(8);
+    expect(renewals).toHaveLength(1);
+    clock.jump(1);
+    expect(total()).toBe(8);
+    expect(renewals).toHaveLength(2);
+    clock.jump(KEPT * SECOND);
+    expect(total()).toBeUndefined();
+  });
+
   test('is made for two lists at a time', () => {
     const { clock, renewals, total, walked } = startTotals();
     for (const list of ['a', 'b', 'c']) walked(1, list);
