@@ -139,6 +139,8 @@ describe.each(KINDS)('the requests of connections, with %s cursors', (kind) => {
       if (isWalked) await world.drain();
       expect(await world.costOf(() => world.pageThrough(50))).toBe(5);
       expect(await world.costOf(() => world.pageThrough(30))).toBe(8);
+      const after = (await world.read({ first: 200 })).cursors.at(-1);
+      expect(await world.costOf(() => world.read({ first: 60, after }))).toBe(1);
     }
   });
 

@@ -43,7 +43,9 @@ async function walkOneList(random: Random): Promise<void> {
 function randomPart(random: Random, service: ModelService): ListWalkOptions<number> {
   const records = random(3) === 0 ? 1 + random(60) : undefined;
   const first = Math.min(1 + random(40), service.accepts);
-  const after = random(3) === 0 ? service.page(null, first).endCursor : null;
+  let after: string | null = null;
+  for (let pages = random(2) === 0 ? random(9) : 0; pages > 0; pages -= 1)
+    after = service.page(after, first).endCursor;
   const start =
     random(4) === 0 ? new ReadPage(after, service.page(after, Math.min(first, 10))) : undefined;
   return { after, records, start };
