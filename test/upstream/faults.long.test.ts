@@ -325,6 +325,24 @@ test.each<[string, Reply, object]>([
   expect(gateway.upstream.received).toHaveLength(1);
 });
 
+const PARTLY = json({
+  data: { candidate: { id: 1 }, other: null },
+  errors: [{ ...THROTTLED, path: ['other'] }],
+});
+
+test.each<[string, [Reply, ...Reply[]]]>([
+  ['each time', [PARTLY]],
+  ['and the service goes down', [PARTLY, text('', 503)]],
+])('a field beside one whose rate is limited keeps its value: %s', async (_what, replies) => {
+  await using gateway = await startRich();
+  gateway.upstream.answer(...replies);
+  expect(await gateway.ask('{ candidate(id: 1) { id } other: candidate(id: 2) { id } }')).toEqual({
+    data: { candidate: { id: 1 }, other: null },
+    errors: [expect.objectContaining({ ...THROTTLED, path: ['other'] })],
+  });
+  expect(gateway.upstream.received).toHaveLength(4);
+});
+
 test('a query that waits to be sent again does not occupy a slot', async () => {
   const woken = Promise.withResolvers<void>();
   const asleep = Promise.withResolvers<void>();
