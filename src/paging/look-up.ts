@@ -101,9 +101,11 @@ export class LookUps {
         for (const id of missing) reader.fail(id, error);
         return;
       }
-      const met = [...positionsIn(walk, missing).keys()];
+      const met = positionsIn(walk, missing);
       await reader.readAround(walk.pages);
-      moved = new Set(met.filter((id) => missing.has(id)));
+      for (const [id, { page, offset }] of met)
+        reader.takeUnidentified(id, walk.pages[page]!.after, offset);
+      moved = new Set([...met.keys()].filter((id) => missing.has(id)));
       if (moved.size > 0) walk.end();
     }
     for (const id of moved) reader.fail(id, keepsMoving());
@@ -126,11 +128,13 @@ export class LookUps {
 /** Reads pages, and takes the records from them that are still missing. */
 class PageReader<R> {
   readonly missing: Set<string>;
-  /** Whether the list is a single page, which was read. */
+  /** Whether the list is a single page, which was read, and whose records all have their ids. */
   isWhole = false;
   readonly #list: PagedList<R>;
   readonly #results = new Map<string, LookedUp<R>>();
   readonly #read = new Set<string | null>();
+  /** Records without an id, which fail with these fields, by the starts of their pages and their offsets. */
+  readonly #unidentified = new Map<string | null, Map<number, R>>();
 
   constructor(list: PagedList<R>, ids: readonly string[]) {
     this.#list = list;
@@ -143,6 +147,12 @@ class PageReader<R> {
 
   fail(id: string, error: unknown): void {
     if (this.missing.delete(id)) this.#results.set(id, { error });
+  }
+
+  /** Takes the record at the place where one was met just now, if it has no id: it is the same one, which fails. */
+  takeUnidentified(id: string, start: string | null, offset: number): void {
+    const record = this.#unidentified.get(start)?.get(offset);
+    if (record !== undefined && this.missing.delete(id)) this.#results.set(id, { record });
   }
 
   /**
@@ -193,11 +203,15 @@ class PageReader<R> {
    */
   async #readPage(start: string | null, length: number): Promise<void> {
     const { fetchPage, size } = this.#list;
+    const unidentified = new Map<number, R>();
+    this.#unidentified.set(start, unidentified);
     let after = start;
     let read = 0;
     do {
       const page = new ReadPage(after, await size.fetching(fetchPage)(after, size.limit));
       this.#take(page);
+      for (const [offset, id] of page.ids.entries())
+        if (id === null) unidentified.set(read + offset, page.records[offset]!);
       if (!page.hasNextPage || page.endCursor === null || page.endCursor === after) return;
       read += page.records.length;
       after = page.endCursor;
@@ -205,7 +219,7 @@ class PageReader<R> {
   }
 
   #take({ after, ids, records, hasNextPage }: ReadPage<R>): void {
-    if (after === null && !hasNextPage) this.isWhole = true;
+    if (after === null && !hasNextPage) this.isWhole = !ids.includes(null);
     for (const [offset, id] of ids.entries()) {
       if (id !== null && this.missing.delete(id))
         this.#results.set(id, { record: records[offset]! });

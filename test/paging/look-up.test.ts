@@ -99,6 +99,23 @@ test('a lookup finds every record that exists and no other, whoever leaves', asy
   );
 });
 
+test('a record that fails with the fields of the lookup is returned with its failure, not called missing or moved', async () => {
+  for (const length of [5, 80]) {
+    const { world, paged, find } = lookUpsIn(length, { limit: LIMIT });
+    const failing: LookUpList<number> = {
+      ...paged,
+      fetchPage: async (...request) => {
+        const page = await world.fetchPage(...request);
+        return { ...page, ids: page.ids.map((id) => (id === '3' ? null : id)) };
+      },
+    };
+    for (const isWalked of [false, true]) {
+      if (isWalked) await world.drain();
+      expect(await find([2, 3, 999], { list: failing })).toEqual([2, 3, undefined]);
+    }
+  }
+});
+
 test('a lookup takes no record for another, and loses none that stands still, while the list changes', async () => {
   const always = fc.assert(
     fc.asyncProperty(histories, changes, async ({ rounds, ...of }, during) => {
