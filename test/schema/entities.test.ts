@@ -204,7 +204,7 @@ async function startListed(fails: (id: number) => boolean, items = '[Job]!') {
   return await startGatewayOverFake({ schema }, { snapshot });
 }
 
-test('a record of a list that is null because a field in it failed is reported as failed', async () => {
+test('a record of a list that is null because a field in it failed has the error of that field', async () => {
   await using gateway = await startListed((id) => id === 3 || id === 70);
   for (let round = 0; round < 2; round += 1) {
     const { data, errors } = await entities(
@@ -213,7 +213,10 @@ test('a record of a list that is null because a field in it failed is reported a
       [2, 3, 70, 71].map(job),
     );
     expect(data._entities).toEqual([{ id: 2, rank: 2 }, null, null, { id: 71, rank: 71 }]);
-    expect(errors).toMatchObject([{ path: ['_entities', 1] }, { path: ['_entities', 2] }]);
+    expect(errors).toMatchObject([
+      { message: 'No rank for 3.', path: ['_entities', 1, 'rank'] },
+      { message: 'No rank for 70.', path: ['_entities', 2, 'rank'] },
+    ]);
   }
 });
 
