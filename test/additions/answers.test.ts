@@ -5,7 +5,10 @@ import {
   type IntrospectionQuery,
 } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import { LONG, PEOPLE, peopleAdditions, peopleService, secondService } from './people.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -182,9 +185,9 @@ const ANSWERED: Readonly<Record<string, Asked>> = {
   },
 };
 
-let world: GatewayOverFake;
+let world: GatewayOverService;
 beforeAll(async () => {
-  world = await startGatewayOverFake(
+  world = await startGatewayOverService(
     { schema: peopleService() },
     {
       snapshot: PEOPLE,
@@ -198,7 +201,7 @@ afterAll(() => world[Symbol.asyncDispose]());
 test.each(Object.entries(ANSWERED))(
   'what a company adds is answered in %s',
   async (_, { query, variables, data, requests }) => {
-    const { received } = world.upstream;
+    const { received } = world.service;
     const before = received.length;
     expect(await world.ask(query, variables)).toEqual({ data });
     if (requests !== undefined) expect(received.length - before).toBe(requests);
@@ -214,14 +217,14 @@ test.each([
   ['a drain', 'allPersons { id rating }', undefined, undefined],
   ['a connection', 'personsConnection(first: 3) { nodes { id rating } }', 'nodes', 1],
 ])('a second service is asked once for the records of %s', async (_, query, key, requests) => {
-  const before = [ratings.requests.length, world.upstream.received.length] as const;
+  const before = [ratings.requests.length, world.service.received.length] as const;
   const { data, errors } = await world.ask<Record<string, Fields>>(`{ list: ${query} }`);
   expect(errors).toBeUndefined();
   expect(key === undefined ? data['list'] : data['list']![key]).toEqual(
     ['1', '2', '3'].map((id) => ({ id, rating: `rating of ${id}` })),
   );
   expect(ratings.requests.slice(before[0])).toEqual([[{ id: '1' }, { id: '2' }, { id: '3' }]]);
-  if (requests !== undefined) expect(world.upstream.received.length - before[1]).toBe(requests);
+  if (requests !== undefined) expect(world.service.received.length - before[1]).toBe(requests);
 });
 
 /** What is refused in operations with added fields, before the service is asked. */
@@ -260,10 +263,10 @@ test.each([
     'OPERATION_TOO_COMPLEX',
   ],
 ])('%s beside added fields is refused', async (_, query, code = 'BAD_USER_INPUT') => {
-  const before = world.upstream.received.length;
+  const before = world.service.received.length;
   const { errors } = await world.ask(query, { if: null });
   expect(errors).toMatchObject([{ extensions: { code } }]);
-  expect(world.upstream.received).toHaveLength(before);
+  expect(world.service.received).toHaveLength(before);
 });
 
 test('integers that JavaScript cannot hold keep their digits, and reach resolvers as their text', async () => {
@@ -307,7 +310,7 @@ test('introspection, the subgraph SDL and its entities show what was added', asy
 test('a second service for an interface answers for a record of which a resolver returns the key', async () => {
   const merge = { selectionSet: '{ name }', key: ({ name }: Fields) => ({ name }) };
   const subschemas = [secondService('desk', merge, { of: 'Named' })];
-  await using desks = await startGatewayOverFake(
+  await using desks = await startGatewayOverService(
     { schema: peopleService() },
     { snapshot: PEOPLE, additions: { ...peopleAdditions(), subschemas } },
   );
@@ -317,7 +320,7 @@ test('a second service for an interface answers for a record of which a resolver
 });
 
 test('with SCHEMA_PREFIX additions use the names that callers see', async () => {
-  await using prefixed = await startGatewayOverFake(
+  await using prefixed = await startGatewayOverService(
     { schema: peopleService() },
     { snapshot: PEOPLE, additions: peopleAdditions('Rec'), config: { schemaPrefix: 'Rec' } },
   );

@@ -16,7 +16,7 @@ import { difference } from '../judge/compare.ts';
 import { withCursors, type Answer } from '../judge/cursors.ts';
 import { randomOperation, type Operation } from '../judge/operation.ts';
 import { fullWorld } from '../judge/world.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { fullService } from '../support/imitations/honest.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { secondService } from './people.ts';
@@ -57,7 +57,7 @@ const RATED = 'ratedKey';
 test('random operations with added fields are answered as the service and its lists say, and resolvers get the true values', async () => {
   const world = await fullWorld();
   const { records } = fullService();
-  await using gateway = await startGatewayOverSandbox(
+  await using gateway = await startGatewayOverService(
     { schema: world.schema },
     { snapshot: world.snapshot, additions, config: { maxAliases: 1_000, maxDepth: 100 } },
   );

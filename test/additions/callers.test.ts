@@ -5,8 +5,7 @@ import type { Plugin } from 'graphql-yoga';
 import { expect, test } from 'vitest';
 import type { Additions } from '../../src/additions/additions.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { breakableStore } from '../support/gateway/stores.ts';
 import { refusal } from '../support/imitations/scripted.ts';
 import { PEOPLE, peopleService } from './people.ts';
@@ -62,7 +61,7 @@ const KEYS = {
 };
 
 function start(config: object = {}, plugins: Plugin[] = []) {
-  return startGatewayOverSandbox(
+  return startGatewayOverService(
     { schema: peopleService() },
     { snapshot: PEOPLE, additions, config: { auth: KEYS, mutations: 'all', ...config }, plugins },
   );
@@ -152,7 +151,7 @@ test.each<Refused>([
 );
 
 test('an operation with own fields and too many values of the service is refused with advice', async () => {
-  await using gateway = await startGatewayOverSandbox(
+  await using gateway = await startGatewayOverService(
     { persons: 6_000 },
     {
       additions: {
@@ -208,7 +207,7 @@ type Payload = ExecutionResult & { readonly hasNext?: boolean };
 
 /** What the executor of a gateway gives a program, in one result or in parts. */
 async function executed(
-  { gateway }: Awaited<ReturnType<typeof startGatewayOverFake>>,
+  { gateway }: Awaited<ReturnType<typeof startGatewayOverService>>,
   query: string,
   variables?: Record<string, unknown>,
 ): Promise<Payload[]> {
@@ -220,7 +219,7 @@ async function executed(
 }
 
 test('the executor answers any document of the served schema, and @stream in parts', async () => {
-  await using world = await startGatewayOverFake({ persons: 70 });
+  await using world = await startGatewayOverService({ persons: 70 });
   const query = 'query ($n: Int!) { allPersons(limit: $n) { id } }';
   const [{ data }] = (await executed(world, query, { n: 60 })) as [Payload];
   expect(data!['allPersons']).toHaveLength(60);
@@ -240,7 +239,7 @@ test.each([
   ],
   ['two operations', 'query A { __typename } query B { __typename }', undefined, 'operationName'],
 ])('the executor refuses %s', async (_, query, variables, message) => {
-  await using world = await startGatewayOverFake();
+  await using world = await startGatewayOverService();
   const results = await executed(world, query, variables);
   expect(results).toEqual([
     { errors: [expect.objectContaining({ message: expect.stringContaining(message) })] },
@@ -252,8 +251,8 @@ test.each(['{ persons(first: 1) { items { id } } }', '{ allPersons @stream { id 
   async (query) => {
     const ELSEWHERE = 'https://internal.example.test';
     const { store, broken } = breakableStore(ELSEWHERE);
-    await using world = await startGatewayOverFake({}, { store });
-    world.upstream.answer(refusal('expired'));
+    await using world = await startGatewayOverService({}, { store });
+    world.service.answer(refusal('expired'));
     broken.is = true;
     const text = JSON.stringify(await executed(world, query));
     broken.is = false;

@@ -2,7 +2,10 @@ import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { buildHTTPExecutor } from '@graphql-tools/executor-http';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import { altered, honest } from '../support/imitations/scripted.ts';
 import { serveRecorded } from '../support/supergraph/recorded-server.ts';
 import { PEOPLE, peopleAdditions, peopleService, secondService } from './people.ts';
@@ -13,10 +16,10 @@ type Fields = Record<string | number, unknown>;
 const rejections: unknown[] = [];
 const note = (reason: unknown) => void rejections.push(reason);
 
-let world: GatewayOverFake;
+let world: GatewayOverService;
 beforeAll(async () => {
   process.on('unhandledRejection', note);
-  world = await startGatewayOverFake(
+  world = await startGatewayOverService(
     { schema: peopleService() },
     { snapshot: PEOPLE, additions: { ...peopleAdditions(), subschemas: [twice()] } },
   );
@@ -167,7 +170,7 @@ const ROWS: Readonly<Record<string, Row>> = {
 test.each(Object.entries(ROWS))(
   'beside added fields, %s is reported once at its place',
   async (_, { query, alter, data, errors: expected }) => {
-    world.upstream.answer(alter ? altered(alter) : honest);
+    world.service.answer(alter ? altered(alter) : honest);
     const answer = await world.ask(query);
     expect(answer.data).toEqual(data);
     const { errors: reported = [] } = answer;
@@ -214,7 +217,7 @@ test.each<[string, string, () => unknown]>([
       typeDefs: `type Item { value: Int! } extend type Query { list: ${type} }`,
       resolvers: { Query: { list } },
     };
-    await using gateway = await startGatewayOverFake({}, { additions });
+    await using gateway = await startGatewayOverService({}, { additions });
     const { errors: found } = await gateway.ask(
       type === '[Item!]!' ? '{ list { value } }' : '{ list }',
     );
@@ -236,7 +239,7 @@ test.each<[what: string, place: Path, set: unknown]>([
   ['a null where none is allowed', ['persons', 'items', 0, 'name'], null],
   ['a string for a page', ['persons'], 'x'],
 ])('%s is UPSTREAM_BAD_RESPONSE at its place, beside added fields', async (_, path, set) => {
-  world.upstream.answer(altered(value(path, set)));
+  world.service.answer(altered(value(path, set)));
   const { errors: found } = await world.ask(
     '{ persons(first: 1) { items { stage boss { name } skills name fixed } } }',
   );
@@ -259,7 +262,7 @@ test.each<[string, () => Response | Promise<Response>]>([
   await using service = await serveRecorded(() => respond());
   const { schema, merge } = secondService('rating');
   const executor = buildHTTPExecutor({ endpoint: service.url, timeout: 300 });
-  await using gateway = await startGatewayOverFake(
+  await using gateway = await startGatewayOverService(
     { schema: peopleService() },
     { snapshot: PEOPLE, additions: { subschemas: [{ schema, merge: merge!, executor }] } },
   );

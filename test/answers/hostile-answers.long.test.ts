@@ -3,9 +3,9 @@ import { afterAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import {
   impatientClock,
-  startGatewayOverFake,
-  type GatewayOverFake,
-} from '../support/gateway/over-fake.ts';
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import { honest } from '../support/imitations/scripted.ts';
 import { hostile } from '../support/imitations/hostile-bytes.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
@@ -57,7 +57,7 @@ test('whatever the service answers, callers get an answer with known codes and w
   const { schema } = fullService();
   const paused = { ms: 0 };
   const clock = { ...impatientClock(), elapsed: () => systemClock.elapsed() + paused.ms };
-  await using gateway = await startGatewayOverFake(
+  await using gateway = await startGatewayOverService(
     { schema },
     {
       snapshot: fullSdl,
@@ -69,9 +69,9 @@ test('whatever the service answers, callers get an answer with known codes and w
   for (const query of QUERIES) truths.set(query, await ask(gateway, query));
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...QUERIES), hostile(), async (query, reply) => {
-      gateway.upstream.answer(reply);
+      gateway.service.answer(reply);
       expectHarmless(await ask(gateway, query), gateway);
-      gateway.upstream.answer(honest);
+      gateway.service.answer(honest);
       // The circuit breaker may be open now: after a pause a probe is sent, and then all requests.
       paused.ms += LONGEST_PAUSE_MS;
       await ask(gateway, '{ me { __typename } }');
@@ -80,7 +80,7 @@ test('whatever the service answers, callers get an answer with known codes and w
     }),
     { numRuns: RUNS, interruptAfterTimeLimit: 3_000_000, timeout: 20_000 },
   );
-  const secrets = gateway.upstream.received.map(({ token }) => token);
+  const secrets = gateway.service.received.map(({ token }) => token);
   const written = JSON.stringify(gateway.logged) + (await gateway.gateway.metrics.text());
   for (const secret of new Set(secrets)) expect(written).not.toContain(secret);
   // Answers that cannot be used are reported to the operator; nothing else may be logged as an error.
@@ -102,7 +102,7 @@ interface Answer {
   readonly body: unknown;
 }
 
-async function ask(gateway: GatewayOverFake, query: string): Promise<Answer> {
+async function ask(gateway: GatewayOverService, query: string): Promise<Answer> {
   const accept = query.includes('@') ? 'multipart/mixed' : 'application/json';
   const response = await gateway.fetch('/graphql', {
     method: 'POST',
@@ -124,14 +124,14 @@ async function ask(gateway: GatewayOverFake, query: string): Promise<Answer> {
 
 function expectHarmless(
   { status, headers, written, body }: Answer,
-  gateway: GatewayOverFake,
+  gateway: GatewayOverService,
 ): void {
   expect(status).toBe(200);
   expect(headers.get('x-spoilt')).toBeNull();
   expect(headers.get('www-authenticate')).toBeNull();
-  const { token } = gateway.upstream.received.at(-1)!;
+  const { token } = gateway.service.received.at(-1)!;
   expect(written).not.toContain(token);
-  expect(written).not.toContain(new URL(gateway.upstream.url).host);
+  expect(written).not.toContain(new URL(gateway.service.url).host);
   expect(written).not.toMatch(/node_modules|\.ts:\d/);
   for (const error of errorsIn(body)) {
     const { code, id } = error.extensions ?? {};

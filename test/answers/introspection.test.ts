@@ -6,7 +6,7 @@ import {
   type IntrospectionQuery,
 } from 'graphql';
 import { expect, test } from 'vitest';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 
 const WHOLE = getIntrospectionQuery({
   specifiedByUrl: true,
@@ -20,7 +20,7 @@ const SKIPPED =
   'query ($s: Boolean!) { __schema { t: __typename types @skip(if: $s) { name } queryType { name @include(if: $s) kind } } }';
 
 test('introspection is answered as graphql-js executes it', async () => {
-  await using gateway = await startGatewayOverFake({ persons: 0 });
+  await using gateway = await startGatewayOverService({ persons: 0 });
   const { data } = await gateway.ask(getIntrospectionQuery({ specifiedByUrl: true }));
   const schema = buildClientSchema(data as unknown as IntrospectionQuery);
   for (const [query, variables] of [

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import { altered, json, text, type AnsweredPage } from '../support/imitations/scripted.ts';
 
 type Path = (string | number)[];
@@ -16,9 +19,9 @@ const WAYS: readonly (readonly [field: string, query: string, records: Path])[] 
 ];
 const OURS = WAYS.slice(1);
 
-let world: GatewayOverFake;
+let world: GatewayOverService;
 beforeAll(async () => {
-  world = await startGatewayOverFake();
+  world = await startGatewayOverService();
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
@@ -47,7 +50,7 @@ test.each(WAYS)('errors of records in %s have the path of the caller', async (fi
     { message: 'Of the whole list.', path: ['persons'] },
     { message: 'Of no place.' },
   ];
-  world.upstream.answer(withErrors(sent));
+  world.service.answer(withErrors(sent));
   const { data, errors = [] } = await world.ask(query);
   const records = at.reduce((value, step) => (value as never)[step], data as unknown);
   expect((records as { name: unknown }[]).map(({ name }) => name === null)).toEqual([
@@ -80,7 +83,7 @@ test.each(WAYS)(
       // A query is sent again after a 5xx, and then gets the errors of the service.
       json({ errors: [error] }, 500),
     ]) {
-      world.upstream.answer(reply);
+      world.service.answer(reply);
       const { errors } = await world.ask(query);
       // Errors of forwarded fields are passed on unchanged: the gateway does not add a path.
       if (field === 'persons') expect(errors).toMatchObject([error]);
@@ -109,9 +112,9 @@ test.each<[string, unknown]>([
   ['locations that are nonsense', { message: 'Oops.', locations: 'here' }],
 ])('an odd error does not affect the data that comes with it: %s', async (_, error) => {
   for (const [, query] of WAYS) {
-    world.upstream.answer(altered(() => {}));
+    world.service.answer(altered(() => {}));
     const { data: honest } = await world.ask(query);
-    world.upstream.answer(withErrors([error]));
+    world.service.answer(withErrors([error]));
     const { data, errors = [] } = await world.ask(query);
     expect(data, query).toEqual(honest);
     expect(errors, query).toHaveLength(1);
@@ -142,8 +145,8 @@ test.each<[string, (answer: { data: Data }) => unknown]>([
   ['null for all data', (answer) => (answer.data = null as never)],
   ['no field of the page', (answer) => (answer.data = {})],
 ])('an answer with %s is a coded error at the list', async (_, change) => {
-  await using gateway = await startGatewayOverFake();
-  gateway.upstream.answer(altered((answer) => void change(answer)));
+  await using gateway = await startGatewayOverService();
+  gateway.service.answer(altered((answer) => void change(answer)));
   for (const [field, query] of [
     ['allPersons', '{ allPersons { id } }'],
     ['personsConnection', '{ personsConnection(first: 60) { nodes { id } } }'],
@@ -164,7 +167,7 @@ test('a custom scalar of a record is passed as it is, with an error inside of it
     type Rows { items: [Row!]! pageInfo: PageInfo! }
     type Row { id: ID! extra: Json }
     type PageInfo { hasNextPage: Boolean! endCursor: String }`;
-  await using gateway = await startGatewayOverFake({}, { snapshot });
+  await using gateway = await startGatewayOverService({}, { snapshot });
   const extra = [
     { a: [null, 1.5, 'x'], __typename: 'PageInfo', _rs: 1 },
     { b: JSON.parse('['.repeat(400) + ']'.repeat(400)) as never },
@@ -174,7 +177,7 @@ test('a custom scalar of a record is passed as it is, with an error inside of it
     pageInfo: { hasNextPage: false, endCursor: null },
   };
   const path = ['rows', 'items', 0, 'x', 0, 'a', 0];
-  gateway.upstream.answer(json({ data: { rows: page }, errors: [{ message: 'Inside.', path }] }));
+  gateway.service.answer(json({ data: { rows: page }, errors: [{ message: 'Inside.', path }] }));
   for (const [query, records] of [
     ['{ rows { items { x: extra } } }', ['rows', 'items']],
     ['{ allRows { x: extra } }', ['allRows']],
@@ -194,7 +197,7 @@ test.each([
 ])('what the service adds to the data of a list is not part of it: %s', async (_, spell) => {
   const records = [{ id: '1', name: 'Ada' }];
   const page = { items: records, pageInfo: { hasNextPage: false, endCursor: null } };
-  world.upstream.answer(text(spell(`"data":${JSON.stringify({ persons: page })}`), 200));
+  world.service.answer(text(spell(`"data":${JSON.stringify({ persons: page })}`), 200));
   const [[, all], [, connection]] = OURS as [(typeof WAYS)[0], (typeof WAYS)[0]];
   expect(await world.ask(all)).toEqual({ data: { allPersons: records } });
   expect(await world.ask(connection)).toEqual({ data: { personsConnection: { nodes: records } } });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 // How many requests an operation costs the service. Those of references of routers are in schema/entities.test.ts.
@@ -24,8 +24,8 @@ test.each([
   ['introspection', '{ __schema { types { name } } __typename }', 0],
 ])('the service gets as few requests as possible: %s', async (_, query, expected) => {
   const { schema } = fullService();
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
+  await using gateway = await startGatewayOverService({ schema }, { snapshot: fullSdl });
   const { errors } = await gateway.ask(query);
   expect(errors).toBeUndefined();
-  expect(gateway.upstream.received).toHaveLength(expected);
+  expect(gateway.service.received).toHaveLength(expected);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { joinedAnswer } from '../support/clients/multipart.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 
 // A list behind a result, of which a page in the middle is an error. Random results are in schema/random-lists.test.ts.
@@ -48,7 +48,7 @@ test.each([
         },
       },
     });
-    await using gateway = await startGatewayOverFake({ schema }, { snapshot: SDL });
+    await using gateway = await startGatewayOverService({ schema }, { snapshot: SDL });
     const accept = what === 'a stream' ? 'multipart/mixed;deferSpec=20220824' : 'application/json';
     const { data, errors } = await joinedAnswer(gateway, { query, variables: {} }, accept);
     expect(data).toEqual({ list: what === 'a stream' ? TEAMS.slice(0, 20) : null });

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { randomOperation } from '../judge/operation.ts';
 import { fullWorld } from '../judge/world.ts';
 import { ACCEPTED, joinedAnswer } from '../support/clients/multipart.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
@@ -16,7 +16,7 @@ test('callers who send one text at the same time get what they get alone', async
   const world = await fullWorld();
   const { schema, snapshot, served } = world;
   const config = { maxDepth: 100, maxAliases: 1_000, maxTokens: 20_000 };
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot, config });
+  await using gateway = await startGatewayOverService({ schema }, { snapshot, config });
   await fc.assert(
     fc.asyncProperty(fc.gen(), async (g) => {
       const { query: text, variables } = randomOperation(world, g);

@@ -4,7 +4,7 @@ import { buildSchema, introspectionFromSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import type { SnapshotSettings } from '../../src/schema/served/served-schema.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { fullSdl } from '../support/imitations/honest.ts';
 import {
@@ -253,9 +253,9 @@ test.each(Object.values(VARIED))(
   'schema print --subgraph prints the SDL that is served with %j',
   async (settings) => {
     const printed = await runHere(['schema', 'print', '--subgraph'], settings);
-    const { recruitingUrl: _sandbox, ...config } = readConfig(settings, () => '');
+    const { recruitingUrl: _url, tokenLink: _link, ...config } = readConfig(settings, () => '');
     const snapshot = readFileSync(config.schemaPath, 'utf8');
-    await using world = await startGatewayOverSandbox({}, { config, snapshot, ownSchema: true });
+    await using world = await startGatewayOverService({}, { config, snapshot, ownSchema: true });
     const { data } = await world.ask('{ _service { sdl } }');
     expect(data).toEqual({ _service: { sdl: printed.stdout } });
     expect(printed.stdout).not.toBe(readFileSync('schema/subgraph.graphql', 'utf8'));

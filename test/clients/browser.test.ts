@@ -9,7 +9,8 @@ import { startIssuer } from '../http/auth/issuer.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { openBrowser, recordComplaints, recordRequests } from '../support/clients/browser.ts';
 import { bundleRelayPage, compileRelay } from '../support/clients/relay-app.ts';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { type TestGateway } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 
 /** The origin of the application: the test itself answers with its page. */
 const ORIGIN = 'http://localhost:3000';
@@ -34,7 +35,7 @@ const TABS = ['AllPersons', 'Persons', 'PersonsConnection', 'LastPersons', 'Pers
 test('GraphiQL opens with a valid credential, runs an example with it, stores it nowhere, and asks only the gateway', async () => {
   await using issuer = await startIssuer();
   const auth = { apiKeys: [entryFor(KEY, 'portal', 'read')], jwt: issuer.jwt };
-  await using gateway = await startGatewayOverSandbox({}, { config: { auth } });
+  await using gateway = await startGatewayOverService({}, { config: { auth } });
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
   const page = await browser.newPage();
@@ -90,9 +91,9 @@ test('the artifacts of examples/relay are those that the compiler writes', () =>
 });
 
 test('examples/relay pages through a list in both directions', async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: 137 }, { config });
+  await using gateway = await startGatewayOverService({ persons: 137 }, { config });
   const bundle = await bundleRelayPage('test/clients/relay/people-page.js');
-  const names = gateway.sandbox.persons.all().map(({ firstName }) => firstName);
+  const names = gateway.service.persons.all().map(({ firstName }) => firstName);
 
   await using forward = await open(bundle, gateway, { first: 60 });
   for (const count of [60, 120]) await loadMore(forward.page, { list: 0, from: count, by: 60 });
@@ -145,7 +146,7 @@ interface Vacancy {
 
 /** A gateway with the own field of examples/relay, over a service with vacancies. */
 function startVacancies() {
-  return startGatewayOverSandbox(
+  return startGatewayOverService(
     { persons: 137, schema: 'rich' },
     { snapshot: readFileSync('schema/rich.graphql', 'utf8'), config, additions: fetchable },
   );

@@ -11,7 +11,8 @@ import { listen } from '../../src/http/listen.ts';
 import { gathered, partsOf, putTogether } from '../support/clients/multipart.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { startGatewayOverSandbox, type TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { type TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 
 const KEY = 'key-of-an-example';
@@ -31,7 +32,7 @@ afterAll(() => gateway[Symbol.asyncDispose]());
 
 /** A gateway with 137 people on a port, which answers only callers with the key. */
 async function startServed(config: TestGatewayOptions['config'] = {}, clock: Clock = systemClock) {
-  const started = await startGatewayOverSandbox(
+  const started = await startGatewayOverService(
     { persons: 137 },
     { config: { auth, ...config }, clock },
   );
@@ -198,7 +199,7 @@ async function startBusy() {
 }
 
 function everybody(): string[] {
-  return gateway.sandbox.persons.all().map(({ id }) => id);
+  return gateway.service.persons.all().map(({ id }) => id);
 }
 
 function idsOf({ edges }: { edges: readonly { node: { id: string } }[] }): string[] {

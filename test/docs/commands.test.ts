@@ -7,7 +7,7 @@ import { startService } from '../service/service.ts';
 import { blocksOf, blockWith, DOCUMENTS, inlineCode } from '../support/docs/documents.ts';
 import { runWithoutNpm, type NpmCall } from '../support/docs/shell.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { listeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere, serveHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -128,7 +128,7 @@ function tableRows(document: string): (readonly [first: string, ...string[]])[] 
 /** The service, the gateway and the keys that the commands of the documentation need. */
 async function startDocumented() {
   const folder = temporaryFolder();
-  const gateway = await startGatewayOverSandbox(
+  const gateway = await startGatewayOverService(
     {},
     {
       trustedDocuments: { abc: 'query ($first: Int) { persons(first: $first) { items { id } } }' },
@@ -137,7 +137,7 @@ async function startDocumented() {
   const door = await listeningGateway(gateway);
   const { stdout } = await runHere(['keys', 'new', 'router', '--scopes', 'read+drain+router']);
   const values: [string | RegExp, string][] = [
-    ['RECRUITING_URL=https://recruiting.example.com', `RECRUITING_URL=${gateway.sandbox.url}`],
+    ['RECRUITING_URL=https://recruiting.example.com', `RECRUITING_URL=${gateway.service.url}`],
     [/https?:\/\/(localhost:4000|recruiting\.(internal|example\.com))/g, door.url],
     ['router:…', /router:\S+/.exec(stdout)![0]],
     ['rsk_…', 'rsk_made-up'],

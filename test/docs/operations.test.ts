@@ -2,7 +2,7 @@ import { parse } from 'graphql';
 import { expect, test } from 'vitest';
 import type { ServiceOptions } from '../service/service.ts';
 import { blocksOf, blockWith, DOCUMENTS, inlineCode } from '../support/docs/documents.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { compose } from '../support/supergraph/composition.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 
@@ -27,7 +27,7 @@ const RECORDS = [
 ];
 
 async function answersOfReadme(options: ServiceOptions): Promise<unknown[]> {
-  await using gateway = await startGatewayOverSandbox(options);
+  await using gateway = await startGatewayOverService(options);
   const answers = [];
   for (const { language, text } of blocksOf('README.md')) {
     if (language === 'graphql') answers.push(await gateway.ask(text, { first: 3 }));
@@ -47,7 +47,7 @@ const INLINE: Record<string, object> = {
 };
 
 test('each operation in a sentence is answered', async () => {
-  await using gateway = await startGatewayOverSandbox();
+  await using gateway = await startGatewayOverService();
   const documented = new Set(DOCUMENTS.flatMap(inlineCode).filter(isOperation));
   expect([...documented].toSorted()).toEqual(Object.keys(INLINE).toSorted());
   for (const [code, data] of Object.entries(INLINE)) {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { gatewayInside } from '../../src/export/gateway.ts';
 import { exportedList } from '../../src/export/list.ts';
 import { Patience, readPages } from '../../src/export/pages.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
 
 const snapshot = readFileSync('schema/rich.graphql', 'utf8');
@@ -13,7 +13,7 @@ const FIELDS = 'id allCandidates { id comments(first: 50) { items { text } } }';
 /** Exports the vacancies with their candidates. Its waits end at once, and take their time on the clock. */
 async function exportWith(pagesPerMinute: number) {
   const clock = new ManualClock();
-  await using inside = await startGatewayOverSandbox(
+  await using inside = await startGatewayOverService(
     { schema: 'rich' },
     { snapshot, clock, config: { pagesPerMinute } },
   );

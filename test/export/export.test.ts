@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { exportProgress } from '../../src/cli/export-progress.ts';
 import { startService } from '../service/service.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { type TestGateway } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
@@ -64,7 +65,7 @@ beforeAll(async () => {
       },
     },
   });
-  gateway = await startGatewayOverSandbox({ schema }, { snapshot: SDL });
+  gateway = await startGatewayOverService({ schema }, { snapshot: SDL });
   door = await listeningGateway(gateway);
 });
 afterAll(async () => {
@@ -134,7 +135,7 @@ describe('what is written', () => {
   });
 
   test('an empty list is a file with a header', async () => {
-    await using empty = await startGatewayOverSandbox({ persons: 0 });
+    await using empty = await startGatewayOverService({ persons: 0 });
     await using emptyDoor = await listeningGateway(empty);
     const file = folder.file('empty.csv');
     const args = ['export', 'persons', '--output', file, '--url', emptyDoor.url];
@@ -176,7 +177,7 @@ describe('with keys', () => {
       entryFor('drainer', 'data', 'read', 'drain'),
       entryFor('reader', 'ui', 'read'),
     ];
-    await using closed = await startGatewayOverSandbox(
+    await using closed = await startGatewayOverService(
       { persons: 1_000 },
       {
         config: { introspection: false, drainMaxItems: 700, auth: { apiKeys, jwt: undefined } },

@@ -13,10 +13,12 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { GatewayFailure } from '../../src/export/gateway.ts';
 import { Patience } from '../../src/export/pages.ts';
-import type { Service } from '../service/service.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { runInShell } from '../support/docs/shell.ts';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { bundled } from '../support/processes/bundled.ts';
@@ -27,13 +29,13 @@ import { canFillDisk } from '../support/tokens/fault-disk.ts';
 const MAIN = await bundled('src/process.ts');
 const PERSONS = 600;
 const folder = temporaryFolder();
-let gateway: TestGateway & { sandbox: Service };
+let gateway: GatewayOverService;
 let door: ListeningGateway;
 let whole: string;
 beforeAll(async () => {
-  gateway = await startGatewayOverSandbox({ persons: PERSONS });
+  gateway = await startGatewayOverService({ persons: PERSONS });
   door = await listeningGateway(gateway);
-  whole = gateway.sandbox.persons
+  whole = gateway.service.persons
     .all()
     .map(({ id, firstName }) => `${JSON.stringify({ id, firstName })}\n`)
     .join('');
@@ -114,7 +116,7 @@ describe('a gateway that fails', () => {
       typeDefs: 'extend type Person { greeting: String }',
       resolvers: { Person: { greeting: () => 'hello' } },
     };
-    await using small = await startGatewayOverSandbox(
+    await using small = await startGatewayOverService(
       { persons: PERSONS },
       { additions: greeting, config: { connectionMax: 100 } },
     );
@@ -122,7 +124,7 @@ describe('a gateway that fails', () => {
     const args = ['export', 'persons', '--fields', 'id greeting', '--url', smallDoor.url];
     expect(await runHere(args)).toMatchObject({
       code: 0,
-      stdout: small.sandbox.persons
+      stdout: small.service.persons
         .all()
         .map(({ id }) => `{"id":"${id}","greeting":"hello"}\n`)
         .join(''),
@@ -152,7 +154,7 @@ test.skipIf(!canFillDisk)(
 test('an export ends quietly when nobody reads its output any more', async () => {
   const command = '"$0" "$1" export persons --url "$2" | head -n 2; echo "${PIPESTATUS[0]}"';
   // More than a pipe holds.
-  await using long = await startGatewayOverSandbox({ persons: 5_000 });
+  await using long = await startGatewayOverService({ persons: 5_000 });
   await using longDoor = await listeningGateway(long);
   const args = ['-c', command, process.execPath, MAIN, longDoor.url];
   const { stdout, stderr } = await exitOf('bash', args);
@@ -252,7 +254,7 @@ test('the recipe of the README runs as it stands', async () => {
   const recipe = block.replaceAll('localhost:4000', host);
   expect(await runInShell(recipe, folder.path, MAIN)).toContain('600 records');
   const rows = readFileSync(join(folder.path, 'persons.csv'), 'utf8').trimEnd().split('\n');
-  const ids = gateway.sandbox.persons.all().map(({ id }) => id);
+  const ids = gateway.service.persons.all().map(({ id }) => id);
   expect(rows.slice(1).map((row) => row.split(',')[0])).toEqual(ids);
 });
 

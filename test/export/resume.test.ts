@@ -10,8 +10,10 @@ import {
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Service } from '../service/service.ts';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { startProgram } from '../support/processes/process.ts';
@@ -27,7 +29,7 @@ const SUFFIXES = ['.part', '.part.state'];
 
 describe.each(KINDS)('over %s cursors', (cursors) => {
   let folder: ReturnType<typeof temporaryFolder>;
-  let gateway: TestGateway & { sandbox: Service };
+  let gateway: GatewayOverService;
   let door: ListeningGateway;
   /** The files that a kill leaves at several moments of an export. */
   const moments: string[] = [];
@@ -35,7 +37,7 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
 
   beforeAll(async () => {
     folder = temporaryFolder();
-    gateway = await startGatewayOverSandbox({ persons: PERSONS, cursors });
+    gateway = await startGatewayOverService({ persons: PERSONS, cursors });
     door = await listeningGateway(gateway);
     const file = folder.file('first');
     const over = exportTo(file).then(() => true);
@@ -77,7 +79,7 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
   };
 
   test('wherever an export is interrupted, --resume gives the file that it would have given', async () => {
-    expect(idsIn(whole)).toEqual(gateway.sandbox.persons.all().map(({ id }) => id));
+    expect(idsIn(whole)).toEqual(gateway.service.persons.all().map(({ id }) => id));
     expect(moments.length).toBeGreaterThan(4);
     let resumedBehindStart = 0;
     await fc.assert(
@@ -128,7 +130,7 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
         fc.array(change, { minLength: 1, maxLength: 4 }),
         async (cut, changes) => {
           const { file } = interrupt(cut);
-          const { persons } = gateway.sandbox;
+          const { persons } = gateway.service;
           const before = new Set(idsIn(whole));
           for (const edit of changes) {
             const at = positionOf(edit.at, persons.length);
@@ -161,7 +163,7 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
 
 test('an export that is killed, and then stopped, is whole in the end', async () => {
   using folder = temporaryFolder();
-  await using gateway = await startGatewayOverSandbox({ persons: PERSONS });
+  await using gateway = await startGatewayOverService({ persons: PERSONS });
   await using door = await listeningGateway(gateway);
   const file = folder.file('persons.csv');
   const args = [
@@ -208,7 +210,7 @@ test('an export that is killed, and then stopped, is whole in the end', async ()
   const [header, ...rows] = readFileSync(file, 'utf8').trimEnd().split('\n');
   expect(header).toBe('id,firstName');
   expect(rows.map((row) => row.split(',')[0])).toEqual(
-    gateway.sandbox.persons.all().map(({ id }) => id),
+    gateway.service.persons.all().map(({ id }) => id),
   );
   expect(readdirSync(folder.path)).toEqual(['persons.csv']);
 });

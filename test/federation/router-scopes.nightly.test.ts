@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startIssuer, type Issuer } from '../http/auth/issuer.ts';
 import { additions, allScopes, keys, peopleSdl, peopleService } from '../schema/people.ts';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import { composed } from '../support/supergraph/composition.ts';
 import { serveRecorded, type RecordedServer } from '../support/supergraph/recorded-server.ts';
 import { startReviews, type ReviewsSubgraph } from '../support/supergraph/reviews-subgraph.ts';
@@ -9,14 +12,14 @@ import { startRouter, type Router } from '../support/supergraph/router.ts';
 
 const { schema, mutations } = peopleService();
 let issuer: Issuer;
-let gateway: GatewayOverFake;
+let gateway: GatewayOverService;
 let recruiting: RecordedServer;
 let reviews: ReviewsSubgraph;
 let router: Router;
 
 beforeAll(async () => {
   issuer = await startIssuer();
-  gateway = await startGatewayOverFake(
+  gateway = await startGatewayOverService(
     { schema },
     {
       snapshot: peopleSdl,

@@ -5,7 +5,7 @@ import { listen } from '../../src/http/listen.ts';
 import { headOf, openBare } from '../support/clients/bare-client.ts';
 import { StrictConnection } from '../support/clients/strict-http.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
 import { post, startFront, type Body, type Front } from './front.ts';
 
@@ -136,11 +136,11 @@ const LONG = Array.from({ length: 24_000 }, (_, at) => `é${at}`).join(' ');
 const SIZES = [1, 1, 3_000, 1, 0, 700, 1_500, 2, 70_000, 5, 20_000, 999, 66_000, 1];
 
 test('a body in parts of any sizes is read as it was sent, and so is an answer of the service', async () => {
-  await using gateway = await startGatewayOverFake();
+  await using gateway = await startGatewayOverService();
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
-  const { upstream } = gateway;
-  upstream.answer(answerInParts);
+  const { service } = gateway;
+  service.answer(answerInParts);
   const query = 'query ($after: String) { persons(after: $after) { items { firstName } } }';
   const variables = { after: LONG };
   const request = () => withBody(partsOf(JSON.stringify({ query, variables })));
@@ -150,7 +150,7 @@ test('a body in parts of any sizes is read as it was sent, and so is an answer o
   ]) {
     const { data } = (await (await answer).json()) as Body;
     expect(data).toEqual({ persons: { items: [{ firstName: LONG }] } });
-    expect(JSON.parse(upstream.received.at(-1)!.body)).toMatchObject({ variables });
+    expect(JSON.parse(service.received.at(-1)!.body)).toMatchObject({ variables });
   }
 });
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { honest } from '../support/imitations/scripted.ts';
 
 const GREEDY = 'key-of-a-greedy-caller';
@@ -18,9 +18,9 @@ test.each([
   const apiKeys = [GREEDY, OTHER].map((key) => entryFor(key, key, 'read', 'drain'));
   // One slot for drains, and one that is reserved for other requests.
   const config = { auth: { apiKeys, jwt: undefined }, upstreamConcurrency: 2, maxDrains: 8 };
-  await using gateway = await startGatewayOverFake({ persons: 300 }, { config });
+  await using gateway = await startGatewayOverService({ persons: 300 }, { config });
   const gate = Promise.withResolvers<void>();
-  gateway.upstream.answer(async (...exchange) => {
+  gateway.service.answer(async (...exchange) => {
     await gate.promise;
     // As a service of some milliseconds: meanwhile the next request of whoever was answered before waits for its turn.
     for (let turn = 0; turn < TURNS_OF_ANSWER; turn += 1) await nextTurn();
@@ -38,7 +38,7 @@ test.each([
   const ofOther = ask(OTHER, `query Other ${query}`);
   gate.resolve();
   expect((await ofOther).errors).toBeUndefined();
-  const turns = gateway.upstream.received.map(({ body }) => body);
+  const turns = gateway.service.received.map(({ body }) => body);
   const turnsOfOther = turns.filter((body) => body.includes('Other')).length;
   expect(turnsOfOther).toBeGreaterThan(5);
   // Until its next page waits for a turn again, another caller gets one more turn.
@@ -49,7 +49,7 @@ test.each([
 test('operations that arrive together begin in several turns of the event loop, so that probes are answered between them', async () => {
   let elapsed = 0;
   const clock = { ...systemClock, elapsed: () => (elapsed += 4) };
-  await using gateway = await startGatewayOverFake({}, { clock });
+  await using gateway = await startGatewayOverService({}, { clock });
   const spinning = new AbortController();
   const answers = Promise.all(
     Array.from({ length: 60 }, (_, at) => gateway.ask(`{ nope${at} }`)),

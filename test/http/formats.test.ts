@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ask } from '../support/clients/multipart.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 
 const JSON_ = 'application/json; charset=utf-8';
 const GRAPHQL = 'application/graphql-response+json; charset=utf-8';
 const PARTS = 'multipart/mixed; boundary="-"; deferSpec=20220824';
 
-let gateway: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
+let gateway: Awaited<ReturnType<typeof startGatewayOverService>>;
 beforeAll(async () => {
-  gateway = await startGatewayOverSandbox();
+  gateway = await startGatewayOverService();
 });
 afterAll(() => gateway[Symbol.asyncDispose]());
 

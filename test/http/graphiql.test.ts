@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { examples } from '../../src/http/graphiql/examples.ts';
 import { createGraphiql } from '../../src/http/graphiql/graphiql.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { type TestGateway } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { makeExecutableSchema } from '../support/imitations/honest.ts';
 import { startSandboxInside } from '../support/gateway/sandbox-inside.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
@@ -24,7 +25,7 @@ test.each([
   'every example is answered for a caller with the scope read, by %s',
   async (_, service, options) => {
     const auth = { apiKeys: [entryFor(KEY, 'portal', 'read')], jwt: undefined };
-    await using gateway = await startGatewayOverSandbox(service, { ...options, config: { auth } });
+    await using gateway = await startGatewayOverService(service, { ...options, config: { auth } });
     const { adapters, entities } = gateway.gateway.offered;
     for (const { query, variables = '{}' } of examples({ adapters, entities })) {
       const headers = { 'x-api-key': KEY };
@@ -47,7 +48,7 @@ describe('the page', () => {
     sandbox.fetch('/graphql', { headers: { ...OPEN.headers, ...more } });
 
   test('the page is not served if GraphiQL is off', async () => {
-    await using gateway = await startGatewayOverSandbox({}, { config: { graphiql: false } });
+    await using gateway = await startGatewayOverService({}, { config: { graphiql: false } });
     const { status, headers } = await gateway.fetch('/graphql', OPEN);
     expect([status, headers.get('content-type')]).toEqual([400, 'application/json; charset=utf-8']);
   });

@@ -9,7 +9,7 @@ import { all, ask as send, whole as listIn } from '../support/clients/multipart.
 import { codesOf } from '../support/gateway/codes.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import {
   fullSdl,
   fullService,
@@ -39,7 +39,7 @@ async function start(
   options: TestGatewayOptions = {},
   service: ServiceOptions = { persons: 3_000 },
 ) {
-  const gateway = await startGatewayOverFake(service, options);
+  const gateway = await startGatewayOverService(service, options);
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
@@ -64,8 +64,8 @@ async function start(
 }
 
 test('unread answers count in ANSWER_BYTES, and further answers are refused', async () => {
-  const { upstream, open, answerBytes } = await start({ config: { answerBytes: 8_300_000 } });
-  upstream.answer(large);
+  const { service, open, answerBytes } = await start({ config: { answerBytes: 8_300_000 } });
+  service.answer(large);
   const first = open(`query A ${PAGE}`);
   await once(first, 'data');
   first.pause();
@@ -87,12 +87,12 @@ test('what equal drains share is held once, and nothing of it afterwards', async
 test('answers of the service that are arriving count in ANSWER_BYTES together, except for those of mutations, which have been executed', async () => {
   const snapshot = 'type Query { a: String } type Mutation { a: String }';
   const config = { answerBytes: 3 * MEGABYTE, mutations: 'all' as const };
-  const { ask, upstream } = await start({ snapshot, config });
+  const { ask, service } = await start({ snapshot, config });
   const answer = `{"data":{"a":"${'x'.repeat(2 * MEGABYTE)}"}}`;
   for (const type of ['mutation', 'query']) {
     const gate = Promise.withResolvers<void>();
     let begun = 0;
-    upstream.answer(async (response) => {
+    service.answer(async (response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.write(answer.slice(0, -10), () => (begun += 1));
       await gate.promise;
@@ -129,18 +129,18 @@ test.each<[string, string, [Reply, ...Reply[]], Plugin[]?]>([
   'nothing is held or sent for a client that leaves %s',
   async (_, query, replies, plugins = []) => {
     const config = { answerBytes: 8_300_000 };
-    const { upstream, open, ask, answerBytes, drains } = await start({ plugins, config });
-    upstream.answer(...replies, honest);
+    const { service, open, ask, answerBytes, drains } = await start({ plugins, config });
+    service.answer(...replies, honest);
     const socket = open(query);
     if (replies.at(-1) === silence) {
       socket.resume();
-      await upstream.arrived(replies.length);
+      await service.arrived(replies.length);
     } else await once(socket, 'data');
     socket.destroy();
     if (replies.at(-1) === silence) {
-      expect(await upstream.received.at(-1)!.over).toBe('cut');
+      expect(await service.received.at(-1)!.over).toBe('cut');
       expect((await ask('{ persons { items { id } } }')).errors).toBeUndefined();
-      expect(upstream.received).toHaveLength(replies.length + 1);
+      expect(service.received).toHaveLength(replies.length + 1);
     }
     await expect.poll(answerBytes, LONG).toBe(0);
     await expect.poll(drains).toBe(0);
@@ -150,7 +150,7 @@ test.each<[string, string, [Reply, ...Reply[]], Plugin[]?]>([
 test('a stream goes on for others when clients leave before they read anything, and ends with the last one', async () => {
   // So many that the walk, which begins before anything is read, does not end before the clients leave.
   const persons = 20_000;
-  const { fetch, upstream, drains } = await start({}, { persons });
+  const { fetch, service, drains } = await start({}, { persons });
   const begun = '{ allPersons @stream(initialCount: 10) { id } }';
   const streamed = (signal?: AbortSignal) =>
     send({ fetch: (path, init) => fetch(path, { ...init, signal: signal ?? null }) }, begun);
@@ -164,7 +164,7 @@ test('a stream goes on for others when clients leave before they read anything, 
     for (const response of stay) {
       expect((await response.text()).split('"id":')).toHaveLength(persons + 1);
       // One walk for all three: each of its own would be as many pages again.
-      expect(upstream.received.length).toBeLessThan(1.5 * (persons / 50));
+      expect(service.received.length).toBeLessThan(1.5 * (persons / 50));
     }
     await expect.poll(drains).toBe(0);
   }
@@ -172,16 +172,16 @@ test('a stream goes on for others when clients leave before they read anything, 
 
 test('a client that cancels the body of a stream while it reads causes no entry in the log', async () => {
   const gateway = await start();
-  const { upstream, logged } = gateway;
-  upstream.answer(honest, silence);
+  const { service, logged } = gateway;
+  service.answer(honest, silence);
   const reader = (await send(gateway, STREAM)).body!.getReader();
   // The first payload, and the records of the first page.
   for (let part = 0; part < 2; part += 1) expect((await reader.read()).done).toBe(false);
   const pending = reader.read();
-  await upstream.arrived(2);
+  await service.arrived(2);
   await reader.cancel();
   expect(await pending).toEqual({ done: true, value: undefined });
-  expect(await upstream.received[1]!.over).toBe('cut');
+  expect(await service.received[1]!.over).toBe('cut');
   expect(logged.filter(({ level }) => Number(level) > 30)).toEqual([]);
 });
 
@@ -198,11 +198,11 @@ test('a client that stops reading pauses its walk, of large pages after 16 MB, a
     File: { content: () => content },
   });
   const options = { snapshot: sdl, config: { maxDrains: 1 } };
-  const { ask, upstream, open } = await start(options, { schema });
+  const { ask, service, open } = await start(options, { schema });
   // Its pages are known, so that the next walk reads several at the same time.
   await ask('{ allFiles { id } }');
-  const known = upstream.received.length;
-  const requests = () => upstream.received.length - known;
+  const known = service.received.length;
+  const requests = () => service.received.length - known;
   const socket = open('{ allFiles @stream { content } }');
   await once(socket, 'data');
   socket.pause();
@@ -246,16 +246,16 @@ describe('an answer above ANSWER_BYTES', () => {
     const gateway = isFull
       ? await start({ snapshot: fullSdl, config }, { schema: fullService().schema })
       : await start({ config }, { persons: 600 });
-    const { upstream, ask, answerBytes } = gateway;
+    const { service, ask, answerBytes } = gateway;
     const of = isFull
       ? Array.from({ length: 400 }, (__, at) => ({ __typename: 'Candidate', id: (at % 50) + 1 }))
-      : upstream.persons.all().map(({ id }) => ({ __typename: 'Person', id }));
+      : service.persons.all().map(({ id }) => ({ __typename: 'Person', id }));
     const written = JSON.stringify(await all(gateway, query, { of }));
     // Answers of the service that arrive at the same time may be refused as such.
     expect(written).toMatch(/OPERATION_TOO_COMPLEX|RATE_LIMITED/);
     expect(written).not.toMatch(/"(?:nodes|edges)"/);
     // A page that is too large is not narrowed down to its records.
-    expect(upstream.received.length).toBeLessThan(40);
+    expect(service.received.length).toBeLessThan(40);
     expect(await answerBytes()).toBe(0);
     const small = isFull ? '{ me { id } }' : '{ persons(first: 1) { items { id } } }';
     expect((await ask(small)).errors).toBeUndefined();
@@ -289,14 +289,14 @@ test('requests that do not end take a limited part of the memory, and small ones
 });
 
 test('a request beyond those that may wait is refused, and a later one is answered', async () => {
-  const { ask, upstream } = await start({ config: { maxRequests: 2 } });
+  const { ask, service } = await start({ config: { maxRequests: 2 } });
   const gate = Promise.withResolvers<void>();
-  upstream.answer(async (...exchange) => {
+  service.answer(async (...exchange) => {
     await gate.promise;
     await honest(...exchange);
   });
   const waiting = ['A', 'B'].map((name) => ask(`query ${name} ${PAGE}`));
-  await upstream.arrived(2);
+  await service.arrived(2);
   expect(codesOf(await ask('{ __typename }'))).toEqual(['RATE_LIMITED']);
   gate.resolve();
   for (const { errors } of await Promise.all(waiting)) expect(errors).toBeUndefined();

@@ -5,7 +5,7 @@ import type { Config } from '../../src/config.ts';
 import { adminHosts } from '../../src/http/hosts.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { codesOf } from '../support/gateway/codes.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { startSandboxInside } from '../support/gateway/sandbox-inside.ts';
 import { ManualClock, MINUTE } from '../support/random/manual-clock.ts';
 import { post, startFront, type Body, type Front } from './front.ts';
@@ -15,7 +15,7 @@ const AUTH = { apiKeys: [entryFor(KEY, 'a', 'read')], jwt: undefined };
 const ASK = post({ query: '{ __typename }' });
 
 async function start(config: Partial<Config>) {
-  const started = await startGatewayOverSandbox({ persons: 1 }, { config });
+  const started = await startGatewayOverService({ persons: 1 }, { config });
   onTestFinished(() => started[Symbol.asyncDispose]());
   return started;
 }

@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { printSchema } from 'graphql';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { startGatewayOverSandbox, type TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { type TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { fullService } from '../support/imitations/honest.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
 import { codesOf } from '../support/gateway/codes.ts';
@@ -205,7 +206,7 @@ async function startWorld({
   schema?: ReturnType<typeof fullService>['schema'];
 } = {}) {
   const clock = new ManualClock();
-  const world = await startGatewayOverSandbox(
+  const world = await startGatewayOverService(
     { persons, ...(schema && { schema }) },
     {
       clock,
@@ -216,7 +217,7 @@ async function startWorld({
   onTestFinished(() => world[Symbol.asyncDispose]());
   const ask = (key: string, query: string, variables?: Record<string, unknown>) =>
     world.ask(query, variables, { headers: { 'x-api-key': key } });
-  return { ...world, ask, clock, requests: () => world.sandbox.stats.requests.graphql };
+  return { ...world, ask, clock, requests: () => world.service.stats.requests.graphql };
 }
 
 function page(first: number, inner: number): string {

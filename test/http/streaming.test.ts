@@ -1,21 +1,20 @@
 import { expect, test } from 'vitest';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
 import { after, altered, honest, json } from '../support/imitations/scripted.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { all, ask, list, next, partsOf, whole } from '../support/clients/multipart.ts';
 
 test('the first records are sent after one page, before the second page has arrived', async () => {
-  await using gateway = await startGatewayOverFake({ persons: 200 });
-  const { upstream } = gateway;
+  await using gateway = await startGatewayOverService({ persons: 200 });
+  const { service } = gateway;
   const gate = Promise.withResolvers<void>();
-  upstream.answer(honest, after(gate.promise, honest));
+  service.answer(honest, after(gate.promise, honest));
   const parts = partsOf(await ask(gateway, '{ allPersons @stream { id } }'));
   expect(await next(parts)).toEqual({ data: { allPersons: [] }, hasNext: true });
   expect((await next(parts)).incremental).toMatchObject([{ path: ['allPersons', 0] }]);
   gate.resolve();
   expect((await next(parts)).incremental?.[0]?.path[1]).toBeGreaterThan(40);
-  for (const { body } of upstream.received) expect(body).not.toContain('@stream');
+  for (const { body } of service.received) expect(body).not.toContain('@stream');
   await parts.return();
 });
 
@@ -27,7 +26,7 @@ test.each([
 ])(
   'with initialCount %i the first payload has %i records, and then each page is one payload',
   async (count, begun, pages) => {
-    await using gateway = await startGatewayOverSandbox();
+    await using gateway = await startGatewayOverService();
     const parts = await all(
       gateway,
       'query ($count: Int!) { allPersons @stream(initialCount: $count) { id firstName } }',
@@ -36,14 +35,14 @@ test.each([
     const [first, ...later] = parts;
     expect(list(first)).toHaveLength(begun);
     const streamed = later.flatMap(({ incremental = [] }) => incremental);
-    expect(streamed).toHaveLength(gateway.sandbox.stats.requests.graphql - pages);
+    expect(streamed).toHaveLength(gateway.service.stats.requests.graphql - pages);
     let sent = begun;
     for (const { items, path } of streamed) {
       expect(path).toEqual(['allPersons', sent]);
       sent += items!.length;
     }
     expect(whole(parts)).toEqual(
-      gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName })),
+      gateway.service.persons.all().map(({ id, firstName }) => ({ id, firstName })),
     );
     // A list that ends within the first records is a whole answer.
     expect(parts.map(({ hasNext }) => hasNext)).toEqual(
@@ -53,7 +52,7 @@ test.each([
 );
 
 test('a stream inside fragments keeps its alias, its label and its filters', async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: 120 });
+  await using gateway = await startGatewayOverService({ persons: 120 });
   const parts = await all(
     gateway,
     `query ($yes: Boolean!, $limit: Int) { ...Root @include(if: $yes) }
@@ -70,12 +69,12 @@ test('a stream inside fragments keeps its alias, its label and its filters', asy
   ]);
   expect(Object.keys(parts[0]?.data ?? {})).toEqual(['people']);
   expect(whole(parts, 'people')).toEqual(
-    gateway.sandbox.persons.slice(0, 70).map(({ firstName }) => ({ id: firstName })),
+    gateway.service.persons.slice(0, 70).map(({ firstName }) => ({ id: firstName })),
   );
 });
 
 test('other root fields are in the first payload, and several streams are sent one after the other', async () => {
-  await using gateway = await startGatewayOverSandbox();
+  await using gateway = await startGatewayOverService();
   const parts = await all(
     gateway,
     `{ a: allPersons @stream(initialCount: 1) { id }
@@ -84,7 +83,7 @@ test('other root fields are in the first payload, and several streams are sent o
        c: allPersons(limit: 3) { id } }`,
   );
   const { persons, c } = parts[0]!.data!;
-  const ids = gateway.sandbox.persons.all().map(({ id }) => ({ id }));
+  const ids = gateway.service.persons.all().map(({ id }) => ({ id }));
   expect({ persons, c }).toEqual({ persons: { items: ids.slice(0, 2) }, c: ids.slice(0, 3) });
   expect(whole(parts, 'a')).toEqual(ids);
   expect(whole(parts, 'b')).toHaveLength(60);
@@ -124,9 +123,9 @@ test.each<[string, initialCount: number, begun: number, replies: [Reply, ...Repl
 ])('when %s, the earlier records remain, and the error says where to go on', async (...row) => {
   const [, count, begun, replies, error] = row;
   const config = { drainMaxItems: 160, drainConcurrency: 1 };
-  await using gateway = await startGatewayOverFake({ persons: 300 }, { config });
-  const { upstream } = gateway;
-  upstream.answer(...replies);
+  await using gateway = await startGatewayOverService({ persons: 300 }, { config });
+  const { service } = gateway;
+  service.answer(...replies);
   const parts = await all(gateway, `{ allPersons @stream(initialCount: ${count}) { id } }`);
   expect(list(parts[0])).toHaveLength(begun);
   const drained = whole(parts).length;
@@ -135,7 +134,7 @@ test.each<[string, initialCount: number, begun: number, replies: [Reply, ...Repl
     { items: null, path: ['allPersons', drained], errors: [{ path: ['allPersons'], ...error }] },
   ]);
   expect(hasNext).toBe(false);
-  upstream.answer(honest);
+  service.answer(honest);
   const { resumeAfter } = incremental![0]!.errors![0]!.extensions;
   const rest = await all(
     gateway,
@@ -143,13 +142,13 @@ test.each<[string, initialCount: number, begun: number, replies: [Reply, ...Repl
     { after: resumeAfter },
   );
   expect([...whole(parts), ...whole(rest)]).toEqual(
-    upstream.persons.slice(0, drained + 60).map(({ id }) => ({ id })),
+    service.persons.slice(0, drained + 60).map(({ id }) => ({ id })),
   );
 });
 
 test('when the first page fails, the answer is whole', async () => {
-  await using gateway = await startGatewayOverFake();
-  gateway.upstream.answer(failing);
+  await using gateway = await startGatewayOverService();
+  gateway.service.answer(failing);
   expect(await all(gateway, '{ allPersons @stream(initialCount: 1) { id } }')).toEqual([
     {
       data: { allPersons: null },
@@ -159,7 +158,7 @@ test('when the first page fails, the answer is whole', async () => {
 });
 
 test('the path of an error inside a record has the position in the whole list, in the payload of its page', async () => {
-  await using gateway = await startGatewayOverFake();
+  await using gateway = await startGatewayOverService();
   const bad = altered((answer) => {
     answer.data['persons']!.items[2]!['firstName'] = null;
     const path = ['persons', 'items', 2, 'firstName'];
@@ -169,7 +168,7 @@ test('the path of an error inside a record has the position in the whole list, i
       { message: 'Locked twice.', path },
     ];
   });
-  gateway.upstream.answer(honest, bad, honest);
+  gateway.service.answer(honest, bad, honest);
   const parts = await all(gateway, '{ allPersons @stream { id firstName } }');
   const [second] = parts[2]?.incremental ?? [];
   expect(second?.path).toEqual(['allPersons', 48]);
@@ -195,17 +194,17 @@ test.each([
   ['{ allPersons @stream(initialCount: 1) { id } ... { allPersons @stream { id } } }', {}],
   ['{ persons @stream { items { id } } }', {}],
 ])('a mistake is refused before anything is requested: %s %o', async (query, variables) => {
-  await using gateway = await startGatewayOverSandbox();
+  await using gateway = await startGatewayOverService();
   const parts = await all(gateway, query, variables);
   expect(parts).toMatchObject([{ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] }]);
-  expect(gateway.sandbox.stats.requests.graphql).toBe(0);
+  expect(gateway.service.stats.requests.graphql).toBe(0);
 });
 
 test('every payload of a stream says where to go on behind its records, and how long the list was', async () => {
-  await using gateway = await startGatewayOverSandbox();
+  await using gateway = await startGatewayOverService();
   const query =
     'query ($after: String) { allPersons(after: $after) @stream(initialCount: 7) { id } }';
-  const ids = gateway.sandbox.persons.all().map(({ id }) => ({ id }));
+  const ids = gateway.service.persons.all().map(({ id }) => ({ id }));
   let sent = 7;
   const first = await all(gateway, query);
   const increments = first.flatMap(({ incremental = [] }) => incremental);

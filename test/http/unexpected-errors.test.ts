@@ -2,7 +2,7 @@ import { GraphQLError } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { expect, onTestFinished, test } from 'vitest';
 import { startService } from '../service/service.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { honest, refusal } from '../support/imitations/scripted.ts';
 import { ask } from '../support/clients/multipart.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
@@ -95,8 +95,11 @@ test.each<[string, Answering, RegExp, detail: string]>([
 ])('%s that interrupts %j tells its caller an id, and the log why', async (what, ...row) => {
   const [[query, accept], told, detail] = row;
   const { store, broken } = breakableStore(ELSEWHERE);
-  await using gateway = await startGatewayOverFake({}, { store, config: { drainConcurrency: 1 } });
-  gateway.upstream.answer(honest, (...exchange) => {
+  await using gateway = await startGatewayOverService(
+    {},
+    { store, config: { drainConcurrency: 1 } },
+  );
+  gateway.service.answer(honest, (...exchange) => {
     broken.is = detail === 'token_expired';
     return refusal(detail, broken.is ? 401 : 403)(...exchange);
   });

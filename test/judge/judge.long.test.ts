@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { parse, validate } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { type TestGateway } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { difference } from './compare.ts';
 import { cursorOf, withCursors, type Answer, type Ask } from './cursors.ts';
@@ -24,7 +25,7 @@ beforeAll(async () => {
   for (const world of await openWorlds()) {
     const { schema, snapshot, prefix: schemaPrefix, oracle } = world;
     const config = { schemaPrefix, maxDepth: 100, maxAliases: 1_000, maxTokens: 20_000 };
-    const gateway = await startGatewayOverSandbox({ schema }, { snapshot, config });
+    const gateway = await startGatewayOverService({ schema }, { snapshot, config });
     const ask: Ask = async ({ query, variables }) =>
       (await gateway.ask(query, { ...variables })) as Answer;
     const askLists = withCursors(oracle.ask);

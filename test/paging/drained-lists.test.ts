@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 
@@ -9,33 +9,33 @@ interface Person {
 }
 
 test('12,345 persons are drained, each exactly once and in order', async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: 12_345 });
+  await using gateway = await startGatewayOverService({ persons: 12_345 });
   const { data, errors } = await gateway.ask<{ allPersons: Person[] }>(
     '{ allPersons { id firstName } }',
   );
   expect(errors).toBeUndefined();
-  const expected = gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName }));
+  const expected = gateway.service.persons.all().map(({ id, firstName }) => ({ id, firstName }));
   expect(data.allPersons).toEqual(expected);
   // The first page tells the page limit; the others leave room for an overlap with the next one.
-  expect(gateway.sandbox.stats.requests.graphql).toBe(1 + Math.ceil((12_345 - 50) / 48));
+  expect(gateway.service.stats.requests.graphql).toBe(1 + Math.ceil((12_345 - 50) / 48));
 });
 
 test('`limit` stops the drain, and no more records are requested', async () => {
-  await using gateway = await startGatewayOverSandbox();
+  await using gateway = await startGatewayOverService();
   for (const limit of [0, 1, 50, 51, 120, 136, 137, 138, 1000]) {
-    const before = gateway.sandbox.stats.requests.graphql;
+    const before = gateway.service.stats.requests.graphql;
     const { data } = await gateway.ask<{ allPersons: Person[] }>(
       'query ($limit: Int) { allPersons(limit: $limit) { id } }',
       { limit },
     );
     const expected = Math.min(limit, 137);
     expect(data.allPersons).toHaveLength(expected);
-    expect(gateway.sandbox.stats.requests.graphql - before).toBe(Math.ceil(expected / 50));
+    expect(gateway.service.stats.requests.graphql - before).toBe(Math.ceil(expected / 50));
   }
 });
 
 test('a drain of more records than allowed ends with an error to resume from, and is never cut silently', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 60 } });
+  await using gateway = await startGatewayOverService({}, { config: { drainMaxItems: 60 } });
   const { data, errors } = await gateway.ask<{ allPersons: null }>('{ allPersons { id } }');
   expect(data.allPersons).toBeNull();
   expect(errors).toMatchObject([
@@ -50,7 +50,7 @@ test('a drain of more records than allowed ends with an error to resume from, an
     { after: errors![0]!.extensions['resumeAfter'] },
   );
   expect(rest.data.allPersons.map(({ id }) => id)).toEqual(
-    gateway.sandbox.persons.slice(60, 65).map(({ id }) => id),
+    gateway.service.persons.slice(60, 65).map(({ id }) => id),
   );
 });
 
@@ -62,7 +62,7 @@ test('a drain that a failing page interrupts says how many records it has, and h
     return pageOf(all, args);
   };
   const schema = makeExecutableSchema(documentedSdl, { Query: { persons } });
-  await using gateway = await startGatewayOverSandbox({ schema });
+  await using gateway = await startGatewayOverService({ schema });
   const { data, errors } = await gateway.ask<{ allPersons: null }>('{ allPersons { id } }');
   expect(data.allPersons).toBeNull();
   expect(errors).toMatchObject([
@@ -100,7 +100,7 @@ test('records that an error made null are returned once, in a second drain too',
     },
     Query: { persons: (_: unknown, args: PageArgs) => pageOf(all, args) },
   });
-  await using gateway = await startGatewayOverSandbox({ schema }, { snapshot });
+  await using gateway = await startGatewayOverService({ schema }, { snapshot });
   const ask = () => gateway.ask<{ allPersons: unknown[] }>('{ allPersons { firstName } }');
   expect((await ask()).data.allPersons).toHaveLength(230);
   failing = true;

@@ -41,12 +41,12 @@ test('a cursor is valid for both: Relay sends an unused filter as null', async (
 
 test('a total that was counted before a mutation is not returned after it', async () => {
   await using gateway = await startTeams({ teams: 120 });
-  const { upstream } = gateway;
+  const { service } = gateway;
   const gate = Promise.withResolvers<void>();
-  upstream.answer(honest, honest, after(gate.promise, honest), honest);
+  service.answer(honest, honest, after(gate.promise, honest), honest);
   const total = '{ teamsConnection { totalCount } }';
   const before = gateway.ask<Teams>(total);
-  await upstream.arrived(3);
+  await service.arrived(3);
   await gateway.ask('mutation { addTeam { id } }');
   gate.resolve();
   await before;
@@ -55,12 +55,12 @@ test('a total that was counted before a mutation is not returned after it', asyn
 
 test('a drain that starts after a mutation joins none from before it', async () => {
   await using gateway = await startTeams({ teams: 120 });
-  const { upstream } = gateway;
+  const { service } = gateway;
   const gate = Promise.withResolvers<void>();
-  upstream.answer(after(gate.promise, honest), honest, honest);
+  service.answer(after(gate.promise, honest), honest, honest);
   const drain = () => gateway.ask<Teams>('{ allTeams { number } }');
   const before = drain();
-  await upstream.arrived(1);
+  await service.arrived(1);
   await gateway.ask('mutation { addTeam { id } }');
   // It reads its own pages while the walk from before the mutation still waits for its first one.
   expect((await drain()).data.allTeams).toHaveLength(121);
@@ -79,5 +79,5 @@ test('lists below several mutations of one operation are read after the last mut
     { membersConnection: { nodes: object[] } }
   >;
   expect([first, second].map((each) => each!.membersConnection.nodes.length)).toEqual([10, 10]);
-  expect(gateway.upstream.received[0]!.body).toContain('two: addMember');
+  expect(gateway.service.received[0]!.body).toContain('two: addMember');
 });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Kind, parse, visit, type FieldNode } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import type { Received, Reply, ServiceOptions } from '../service/service.ts';
 import { honest, json, text } from '../support/imitations/scripted.ts';
 import { startTeams } from '../support/gateway/teams.ts';
@@ -136,7 +136,7 @@ describe.each([
       { teams: 60 },
       { config: { auth: { apiKeys, jwt: undefined } } },
     );
-    world.upstream.answer(costlyService(40, refuse).reply);
+    world.service.answer(costlyService(40, refuse).reply);
     const of = world.teams.map(({ id }) => ({ __typename: 'Team', id }));
     const { data, errors } = await world.ask<{ _entities: { number: number }[] }>(
       'query ($of: [_Any!]!) { _entities(representations: $of) { ... on Team { id number } } }',
@@ -150,10 +150,10 @@ describe.each([
 });
 
 async function startWorld(options: ServiceOptions, max: number, gateway: TestGatewayOptions = {}) {
-  const world = await startGatewayOverFake(options, gateway);
+  const world = await startGatewayOverService(options, gateway);
   const costs = costlyService(max);
-  world.upstream.answer(costs.reply);
-  const { persons } = world.upstream;
+  world.service.answer(costs.reply);
+  const { persons } = world.service;
   return Object.assign(world, {
     costs,
     ids: () => persons.all().map(({ id }) => id),

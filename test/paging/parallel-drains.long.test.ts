@@ -1,6 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import type { ServiceOptions, Reply } from '../service/service.ts';
 import { honest, text } from '../support/imitations/scripted.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
@@ -19,7 +22,7 @@ describe('a list that was drained before', () => {
     expect(await world.drain()).toEqual(world.ids());
     expect(load.most).toBe(1);
     load.most = 0;
-    const { persons } = gateway.upstream;
+    const { persons } = gateway.service;
     persons.insert(0, 60);
     persons.insert(700, 3);
     persons.remove(1_200, 55);
@@ -35,7 +38,7 @@ describe('a list that was drained before', () => {
     const query = `{ person(id: "${added}") { id } personsConnection { totalCount } }`;
     const ask = async () => (await gateway.ask(query)).data;
     expect(await ask()).toEqual({ person: null, personsConnection: { totalCount: 120 } });
-    gateway.upstream.persons.insert(60);
+    gateway.service.persons.insert(60);
     expect(await ask()).toEqual({ person: null, personsConnection: { totalCount: 120 } });
     await importAnotherSet(gateway);
     // The gateway notices the other set when it sends its next request.
@@ -55,19 +58,19 @@ describe('an overloaded service', () => {
       const { gateway, load } = world;
       await world.drain();
       const [retried, later] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-      const before = gateway.upstream.received.length;
-      gateway.upstream.answer(async (...args) => {
-        const number = gateway.upstream.received.length - before;
+      const before = gateway.service.received.length;
+      gateway.service.answer(async (...args) => {
+        const number = gateway.service.received.length - before;
         if (number <= 8) return text('', status)(...args);
         await (number <= 16 ? retried : later).promise;
         return world.counted(...args);
       });
       const draining = world.drain();
-      await gateway.upstream.arrived(before + 16);
+      await gateway.service.arrived(before + 16);
       retried.resolve();
-      await gateway.upstream.arrived(before + 20);
+      await gateway.service.arrived(before + 20);
       for (let turn = 0; turn < 20; turn += 1) await setImmediate();
-      expect(gateway.upstream.received).toHaveLength(before + 20);
+      expect(gateway.service.received).toHaveLength(before + 20);
       later.resolve();
       expect(await draining).toEqual(world.ids());
 
@@ -79,15 +82,15 @@ describe('an overloaded service', () => {
   );
 });
 
-async function importAnotherSet(gateway: GatewayOverFake): Promise<void> {
-  const link = gateway.upstream.makeNewSet();
+async function importAnotherSet(gateway: GatewayOverService): Promise<void> {
+  const link = gateway.service.makeNewSet();
   const pair = readPair(await (await fetch(link)).json())!;
-  const imported = { pair, service: gateway.upstream.url, by: 'test', replace: true };
+  const imported = { pair, service: gateway.service.url, by: 'test', replace: true };
   expect(await gateway.store.update(importPair(imported))).toBe('imported');
 }
 
 async function startWorld(upstream: ServiceOptions, options: TestGatewayOptions = {}) {
-  const gateway = await startGatewayOverFake(upstream, options);
+  const gateway = await startGatewayOverService(upstream, options);
   const load = { now: 0, most: 0, requests: 0 };
   const counted: Reply = async (response, ...rest) => {
     load.now += 1;
@@ -99,17 +102,17 @@ async function startWorld(upstream: ServiceOptions, options: TestGatewayOptions 
     load.most = Math.max(load.most, load.now);
     await honest(response, ...rest);
   };
-  gateway.upstream.answer(counted);
+  gateway.service.answer(counted);
   return {
     gateway,
     load,
     counted,
-    ids: () => gateway.upstream.persons.all().map(({ id }) => id),
+    ids: () => gateway.service.persons.all().map(({ id }) => id),
     drain: async () => {
       const { data, errors } = await gateway.ask<People>('{ allPersons { id } }');
       expect(errors).toBeUndefined();
       return data.allPersons.map(({ id }) => id);
     },
     [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
-  } satisfies AsyncDisposable & { gateway: GatewayOverFake; [more: string]: unknown };
+  } satisfies AsyncDisposable & { gateway: GatewayOverService; [more: string]: unknown };
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { type TestGateway } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 
 // Relay's GraphQL Cursor Connections Specification, https://relay.dev/graphql/connections.htm. The numbers are those
 // of its sections. The golden SDL shows the types of sections 2 and 3, and connections.test.ts compares any window
@@ -78,12 +79,12 @@ const ROWS: readonly Row[] = [
 ];
 
 describe('over a list that stands still', () => {
-  let gateway: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
+  let gateway: Awaited<ReturnType<typeof startGatewayOverService>>;
   let ids: string[];
   let cursors: string[];
   beforeAll(async () => {
-    gateway = await startGatewayOverSandbox({ persons: PERSONS });
-    ids = gateway.sandbox.persons.all().map(({ id }) => id);
+    gateway = await startGatewayOverService({ persons: PERSONS });
+    ids = gateway.service.persons.all().map(({ id }) => id);
     cursors = (await read(gateway, { first: PERSONS })).edges.map(({ cursor }) => cursor);
   });
   afterAll(() => gateway[Symbol.asyncDispose]());
@@ -141,11 +142,11 @@ describe('over a list that stands still', () => {
   ] as const)(
     '4.4 the arguments %j are refused without an upstream request',
     async (args, code) => {
-      const before = gateway.sandbox.stats.requests.graphql;
+      const before = gateway.service.stats.requests.graphql;
       const { data, errors } = await gateway.ask<{ personsConnection: null }>(QUERY, args);
       expect(data.personsConnection).toBeNull();
       expect(errors).toMatchObject([{ path: ['personsConnection'], extensions: { code } }]);
-      expect(gateway.sandbox.stats.requests.graphql).toBe(before);
+      expect(gateway.service.stats.requests.graphql).toBe(before);
     },
   );
 
@@ -166,7 +167,7 @@ describe('over a list that stands still', () => {
 });
 
 test('5.1 of an empty list: no edges, no cursors, and nothing on either side', async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: 0 });
+  await using gateway = await startGatewayOverService({ persons: 0 });
   for (const args of [{}, { first: 0 }, { first: 5 }, { last: 0 }, { last: 5 }]) {
     expect(await read(gateway, args)).toEqual({
       edges: [],
@@ -176,7 +177,7 @@ test('5.1 of an empty list: no edges, no cursors, and nothing on either side', a
 });
 
 test('`first` returns exactly that many edges, with no more pages than necessary', async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: PERSONS });
+  await using gateway = await startGatewayOverService({ persons: PERSONS });
   for (const [first, requests] of [
     [1, 1],
     [50, 1],
@@ -185,17 +186,17 @@ test('`first` returns exactly that many edges, with no more pages than necessary
     [500, 3],
     [null, 1],
   ] as const) {
-    const before = gateway.sandbox.stats.requests.graphql;
+    const before = gateway.service.stats.requests.graphql;
     const { edges } = await read(gateway, { first });
     expect(edges).toHaveLength(Math.min(first ?? 50, PERSONS));
-    expect(gateway.sandbox.stats.requests.graphql - before).toBe(requests);
+    expect(gateway.service.stats.requests.graphql - before).toBe(requests);
   }
 });
 
 test('a cursor stays valid after a restart of the gateway', async () => {
-  await using first = await startGatewayOverSandbox({ persons: PERSONS });
+  await using first = await startGatewayOverService({ persons: PERSONS });
   const { edges } = await read(first, { first: 30 });
-  await using second = await startGatewayOverSandbox({ persons: PERSONS });
+  await using second = await startGatewayOverService({ persons: PERSONS });
   const page = await read(second, { first: 2, after: edges[10]!.cursor });
   expect(page.edges.map(({ node }) => node.id)).toEqual([edges[11]!.node.id, edges[12]!.node.id]);
 });

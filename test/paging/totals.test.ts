@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Totals } from '../../src/paging/totals.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import {
   failure,
   makeExecutableSchema,
@@ -23,23 +23,23 @@ interface Total {
 /** Totals are kept for five minutes. */
 async function startPersons(config: TestGatewayOptions['config'] = {}, persons = 137) {
   const clock = new ManualClock();
-  const world = await startGatewayOverFake({ persons }, { clock, config });
+  const world = await startGatewayOverService({ persons }, { clock, config });
   const total = async () => {
     const { data, errors } = await world.ask<Total>(TOTAL);
     expect(errors).toBeUndefined();
     return data.personsConnection.totalCount;
   };
   const requestsOf = async (action: () => Promise<unknown>) => {
-    const before = world.upstream.received.length;
+    const before = world.service.received.length;
     await action();
-    return world.upstream.received.length - before;
+    return world.service.received.length - before;
   };
   /** Waits until no walk is under way. */
   const settled = async () => {
     const line = 'recruiting_drains_running 0\n';
     await expect.poll(() => world.gateway.metrics.text(), { timeout: 20_000 }).toContain(line);
   };
-  return { ...world, clock, persons: world.upstream.persons, total, requestsOf, settled };
+  return { ...world, clock, persons: world.service.persons, total, requestsOf, settled };
 }
 
 type Step =
@@ -109,7 +109,7 @@ test('in any history a total is no older than twice TOTAL_COUNT_SECONDS, and onl
           case 'fail':
           case 'recover':
             isDown = each.kind === 'fail';
-            world.upstream.answer(isDown ? json({}, 400) : honest);
+            world.service.answer(isDown ? json({}, 400) : honest);
             break;
           case 'settle':
             await world.settled();
@@ -212,9 +212,9 @@ describe('a count in the background', () => {
     await world.total();
     world.clock.jump(5 * MINUTE);
     const gate = Promise.withResolvers<void>();
-    world.upstream.answer(after(gate.promise, honest));
+    world.service.answer(after(gate.promise, honest));
     await world.total();
-    await world.upstream.arrived(world.upstream.received.length);
+    await world.service.arrived(world.service.received.length);
     const order: string[] = [];
     const drained = world.ask('{ allPersons { firstName } }').then(() => order.push('drain'));
     const counted = world.settled().then(() => order.push('count'));
@@ -358,15 +358,15 @@ async function startRows(total?: () => unknown, count: object = { count: 'total'
     },
   });
   const overrides = { fields: { 'Query.rows': count, 'Group.rows': count } };
-  const world = await startGatewayOverFake({ schema }, { snapshot: ROWS, overrides });
+  const world = await startGatewayOverService({ schema }, { snapshot: ROWS, overrides });
   const totalOf = async (kind?: number) => {
-    const before = world.upstream.received.length;
+    const before = world.service.received.length;
     const query = 'query ($kind: Int) { rowsConnection(kind: $kind) { totalCount } }';
     const { data, errors } = await world.ask<{ rowsConnection: { totalCount: number } }>(query, {
       kind,
     });
     expect(errors).toBeUndefined();
-    const requests = world.upstream.received.length - before;
+    const requests = world.service.received.length - before;
     return { total: data.rowsConnection.totalCount, requests };
   };
   return { ...world, totalOf };
@@ -376,7 +376,7 @@ describe('where adapters.json names the count of a page', () => {
   test('totalCount is one small request, for each list with its filters', async () => {
     await using world = await startRows();
     expect(await world.totalOf()).toEqual({ total: 130, requests: 1 });
-    const request = JSON.parse(world.upstream.received.at(-1)!.body) as { variables: object };
+    const request = JSON.parse(world.service.received.at(-1)!.body) as { variables: object };
     expect(request.variables).toEqual({ _rs_first: 1 });
     expect(await world.totalOf(1)).toEqual({ total: 65, requests: 1 });
     expect(await world.totalOf(7)).toEqual({ total: 0, requests: 1 });
@@ -386,14 +386,14 @@ describe('where adapters.json names the count of a page', () => {
 
   test('totalCount of nested lists comes along with their parents', async () => {
     await using world = await startRows();
-    const before = world.upstream.received.length;
+    const before = world.service.received.length;
     const { data } = await world.ask<{ allGroups: { rowsConnection: unknown }[] }>(
       '{ allGroups { rowsConnection(first: 2) { totalCount nodes { id } } } }',
     );
     const rowsConnection = { totalCount: 130, nodes: [{ id: 1 }, { id: 2 }] };
     expect(data.allGroups).toEqual(Array.from({ length: 10 }, () => ({ rowsConnection })));
     // The parents, then the first pages of their lists, then the counts.
-    expect(world.upstream.received.length - before).toBe(3);
+    expect(world.service.received.length - before).toBe(3);
   });
 
   test.each([

@@ -4,11 +4,14 @@ import type { ExecutionResult } from 'graphql';
 import { createGraphQLError, type Plugin } from 'graphql-yoga';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { Service } from '../service/service.ts';
 import { startFront } from '../http/front.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { type TestGateway } from '../support/gateway/gateway.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import { FAILING, got, OTHER, send, settings, STREAMED, WHOLE, REFUSED } from './requests.ts';
 
 // Plugins that answer themselves: on a path of their own, instead of the gateway, or from a cache.
@@ -104,7 +107,7 @@ test.each<[string, Plugin, number, string | undefined, body: unknown]>([
   ],
 ])('a plugin can answer with %s', async (_, plugin, expected, mine, body) => {
   const config = { ...settings, corsOrigins: ['https://app.example.test'] };
-  const gateway = await startGatewayOverSandbox({}, { config, plugins: [plugin] });
+  const gateway = await startGatewayOverService({}, { config, plugins: [plugin] });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   const init = { headers: { origin: 'https://app.example.test' } };
   for (const request of [PAGE, STREAM]) {
@@ -114,27 +117,27 @@ test.each<[string, Plugin, number, string | undefined, body: unknown]>([
   }
   expect((await got(gateway, { ...PAGE, key: '' })).status).toBe(401);
   expect((await gateway.fetch('/health')).status).toBe(200);
-  expect(gateway.sandbox.stats.requests.graphql).toBe(0);
+  expect(gateway.service.stats.requests.graphql).toBe(0);
 });
 
 describe('the response cache of Yoga, beside its Prometheus', () => {
   const registry = new Registry();
-  let cached: TestGateway & { sandbox: Service };
+  let cached: GatewayOverService;
   let plain: TestGateway;
   beforeAll(async () => {
-    plain = await startGatewayOverSandbox({}, { config: settings });
+    plain = await startGatewayOverService({}, { config: settings });
     const plugins = [
       useResponseCache({ session: () => null }),
       usePrometheus({ registry, endpoint: false }),
       everyHook(),
     ];
-    cached = await startGatewayOverSandbox({}, { config: settings, plugins });
+    cached = await startGatewayOverService({}, { config: settings, plugins });
   });
   afterAll(async () => {
     await plain[Symbol.asyncDispose]();
     await cached[Symbol.asyncDispose]();
   });
-  const requests = () => cached.sandbox.stats.requests.graphql;
+  const requests = () => cached.service.stats.requests.graphql;
 
   test.each([...WHOLE, ...FAILING, ...REFUSED])(
     'does not change the answer to $name, and a second one costs no upstream request unless it failed',

@@ -9,17 +9,14 @@ import {
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { expect, onTestFinished, test } from 'vitest';
-import {
-  startGatewayOverSandbox,
-  type TestGateway,
-  type TestGatewayOptions,
-} from '../support/gateway/gateway.ts';
+import { type TestGateway, type TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { ask } from '../support/clients/multipart.ts';
 
 type Config = TestGatewayOptions['config'];
 
 async function startWith(plugin: Plugin, config: Config = {}): Promise<TestGateway> {
-  const gateway = await startGatewayOverSandbox({}, { config: config ?? {}, plugins: [plugin] });
+  const gateway = await startGatewayOverService({}, { config: config ?? {}, plugins: [plugin] });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   return gateway;
 }
@@ -179,7 +176,7 @@ test.each<[string, Plugin, RegExp]>([
   ['throws when it sees Yoga', { onYogaInit: boom }, /db\.internal/],
   ['throws when it sees the schema', { onSchemaChange: boom }, /db\.internal/],
 ])('a plugin that %s is refused at the start', async (_, plugin, reason) => {
-  await expect(startGatewayOverSandbox({}, { plugins: [plugin] })).rejects.toThrow(reason);
+  await expect(startGatewayOverService({}, { plugins: [plugin] })).rejects.toThrow(reason);
 });
 
 function boom(): never {

@@ -3,8 +3,8 @@ import { isAsyncIterable, type Plugin } from 'graphql-yoga';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ask } from '../support/clients/multipart.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { type TestGateway } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { json } from '../support/imitations/scripted.ts';
 import {
   FAILING,
@@ -23,8 +23,8 @@ const given: Given = new Map();
 let plain: TestGateway;
 let hooked: TestGateway;
 beforeAll(async () => {
-  plain = await startGatewayOverSandbox({}, { config: settings });
-  hooked = await startGatewayOverSandbox({}, { config: settings, plugins: [everyHook(keep)] });
+  plain = await startGatewayOverService({}, { config: settings });
+  hooked = await startGatewayOverService({}, { config: settings, plugins: [everyHook(keep)] });
 });
 afterAll(async () => {
   await plain[Symbol.asyncDispose]();
@@ -139,7 +139,7 @@ test('hooks of a plugin that another plugin adds are called', async () => {
   const called: string[] = [];
   const added = everyHook((hook) => called.push(hook));
   const adding: Plugin = { onPluginInit: ({ addPlugin }) => addPlugin(added) };
-  await using gateway = await startGatewayOverSandbox({}, { plugins: [adding] });
+  await using gateway = await startGatewayOverService({}, { plugins: [adding] });
   expect((await gateway.ask('{ __typename }')).errors).toBeUndefined();
   expect(called).toContain('onExecute');
 });
@@ -148,10 +148,10 @@ test.each([
   ['no plugin', []],
   ['a plugin', [everyHook()]],
 ])('what the service calls http is passed on, and sets no status, with %s', async (_, plugins) => {
-  await using gateway = await startGatewayOverFake({}, { plugins });
+  await using gateway = await startGatewayOverService({}, { plugins });
   const http = { status: 418, headers: { 'set-cookie': 'a=b' } };
   const error = { message: 'No.', path: ['persons'], extensions: { code: 'NO', http } };
-  gateway.upstream.answer(
+  gateway.service.answer(
     json({ data: { persons: null }, errors: [error], extensions: { http, cost: 1 } }),
   );
   for (const query of ['{ persons { items { id } } }', '{ allPersons { id } }']) {

@@ -6,11 +6,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { listen } from '../../src/http/listen.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
-import {
-  startGatewayOverSandbox,
-  type TestGateway,
-  type TestGatewayOptions,
-} from '../support/gateway/gateway.ts';
+import { type TestGateway, type TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { got, settings, STREAMED, type TestRequest } from './requests.ts';
 
@@ -19,7 +16,7 @@ const STREAM = STREAMED[0]!;
 
 async function startWith(plugin: Plugin | Plugin[], options: TestGatewayOptions = {}) {
   const plugins = [plugin].flat();
-  const gateway = await startGatewayOverSandbox({}, { config: settings, ...options, plugins });
+  const gateway = await startGatewayOverService({}, { config: settings, ...options, plugins });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   return gateway;
 }
@@ -159,7 +156,7 @@ test.each<[string, Plugin]>([
 test('a plugin that wraps resolvers is reported at the start: it would protect nothing', async () => {
   const snapshot = `${documentedSdl}\n# Of this test alone: the plugin changes the schema that is made of it.`;
   const warnings = async (plugins: Plugin[]) => {
-    await using gateway = await startGatewayOverSandbox({}, { snapshot, plugins });
+    await using gateway = await startGatewayOverService({}, { snapshot, plugins });
     return gateway.logged.filter(({ msg }) => String(msg).startsWith('A plugin wraps resolvers'));
   };
   const resolverMetrics = usePrometheus({
@@ -187,7 +184,7 @@ test('plugins can end what they have begun when the gateway closes, for 5 s at m
     { onDispose: () => void ended.push('onDispose') },
     { [Symbol.asyncDispose]: async () => void ended.push('asyncDispose') },
   ];
-  const gateway = await startGatewayOverSandbox({}, { plugins, clock });
+  const gateway = await startGatewayOverService({}, { plugins, clock });
   await gateway[Symbol.asyncDispose]();
   expect(ended.toSorted()).toEqual(['asyncDispose', 'onDispose']);
   expect(waits).toContain(5_000);
@@ -208,7 +205,7 @@ test('a caller that leaves while a plugin works costs no upstream request', asyn
   await expect(request).rejects.toThrow('aborted');
   gate.resolve();
   await pause(20);
-  expect(gateway.sandbox.stats.requests.graphql).toBe(0);
+  expect(gateway.service.stats.requests.graphql).toBe(0);
   await expectNothingHeld(gateway);
 });
 
@@ -217,12 +214,12 @@ test('values of an answer that a plugin reads count in ANSWER_BYTES', async () =
   const options = { config: { ...settings, answerBytes: 1_000_000 } };
   const request = { name: '', query: '{ allPersons { id firstName } }' };
   const reader: Plugin = { onExecute: () => ({ onExecuteDone: () => {} }) };
-  await using gateway = await startGatewayOverSandbox(persons, { ...options, plugins: [reader] });
+  await using gateway = await startGatewayOverService(persons, { ...options, plugins: [reader] });
   const { text } = await got(gateway, request);
   const refusal = { errors: [{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }] };
   expect(JSON.parse(text)).toMatchObject(refusal);
   expect(text).not.toContain('"data"');
   await expectNothingHeld(gateway);
-  await using plain = await startGatewayOverSandbox(persons, options);
+  await using plain = await startGatewayOverService(persons, options);
   expect((await got(plain, request)).text).toContain('"data"');
 });

@@ -12,7 +12,7 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import { expect, test } from 'vitest';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { makeExecutableSchema, personPages, PERSONS } from '../support/imitations/honest.ts';
 import { json } from '../support/imitations/scripted.ts';
 import { randomOperation, vocabularyOf } from '../judge/operation.ts';
@@ -43,7 +43,7 @@ test.each([
   const { data, errors } = await world.through({ query });
   expect(data).toBeUndefined();
   expect(errors?.join()).toMatch(/BAD_USER_INPUT.*@tag cannot be used at /);
-  expect(world.gateway.upstream.received).toEqual([]);
+  expect(world.gateway.service.received).toEqual([]);
 });
 
 test(
@@ -83,15 +83,15 @@ test(
 );
 
 test('a mutation with null for a condition is not sent, because some services take null for false', async () => {
-  await using gateway = await startGatewayOverFake(
+  await using gateway = await startGatewayOverService(
     {},
     { snapshot: 'type Query { a: Int } type Mutation { put: Int }', config: { mutations: 'all' } },
   );
-  gateway.upstream.answer(json({ data: { put: 1, again: 2 } }));
+  gateway.service.answer(json({ data: { put: 1, again: 2 } }));
   const query = 'mutation ($n: Boolean = true) { put again: put @skip(if: $n) }';
   const { data, errors } = await gateway.ask(query, { n: null });
   expect([data ?? null, errors]).toEqual([null, [expect.anything()]]);
-  expect(gateway.upstream.received).toHaveLength(0);
+  expect(gateway.service.received).toHaveLength(0);
   expect((await gateway.ask(query, { n: false })).data).toEqual({ put: 1, again: 2 });
 });
 

@@ -1,7 +1,7 @@
 import { buildSchema } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { everyHook } from '../support/gateway/every-hook.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { text } from '../support/imitations/scripted.ts';
 import { canonical } from './exact-json.ts';
 import { startSideBySide, type SideBySide } from './side-by-side.ts';
@@ -152,10 +152,10 @@ test.each([
     type Rows { items: [Row!]! pageInfo: PageInfo! }
     type Row { id: ID! size: Any many: [Any] }
     type PageInfo { hasNextPage: Boolean! endCursor: String }`;
-  await using gateway = await startGatewayOverFake({}, { snapshot, plugins });
+  await using gateway = await startGatewayOverService({}, { snapshot, plugins });
   const row = '{"id":"1","size":-9007199254740993,"many":[1,9007199254740993]}';
   const page = `{"items":[${row}],"pageInfo":{"hasNextPage":false,"endCursor":null}}`;
-  gateway.upstream.answer(text(`{"data":{"rows":${page},"_rsRecord0":${row}}}`));
+  gateway.service.answer(text(`{"data":{"rows":${page},"_rsRecord0":${row}}}`));
   for (const query of [
     '{ rows { items { id size many } } }',
     '{ __typename rows { items { id size many } } __type(name: "Row") { name } }',

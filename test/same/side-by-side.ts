@@ -1,7 +1,10 @@
 import { printSchema, type GraphQLSchema } from 'graphql';
 import { expect, onTestFinished } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { wrote } from '../support/gateway/written.ts';
 import { canonical, elementsOf, membersOf, printExactly } from './exact-json.ts';
@@ -26,7 +29,7 @@ export interface SentOperation {
 
 /** A service, and the gateway in front of it, each on a socket. */
 export interface SideBySide extends AsyncDisposable {
-  readonly gateway: GatewayOverFake;
+  readonly gateway: GatewayOverService;
   direct(operation: SentOperation): Promise<ExactAnswer>;
   through(operation: SentOperation): Promise<ExactAnswer>;
   /** Sends an operation to both. `sent`: the requests that the gateway sent to the service. */
@@ -57,18 +60,18 @@ export async function startSideBySide(options: SideBySideOptions): Promise<SideB
   const { schema, snapshot = printSchema(schema), service: serviceOption = {} } = options;
   const service =
     typeof serviceOption === 'function' ? serviceOption : serviceOf({ schema, ...serviceOption });
-  const gateway = await startGatewayOverFake(
+  const gateway = await startGatewayOverService(
     { persons: 0 },
     { snapshot, config: { ...GENEROUS, ...options.config } },
   );
-  gateway.upstream.answer(async (response, { body }) => {
+  gateway.service.answer(async (response, { body }) => {
     const text = await service(JSON.parse(body) as ReceivedOperation);
     response.writeHead(200, { 'content-type': 'application/json' }).end(text);
   });
   const listening = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-  const { received } = gateway.upstream;
+  const { received } = gateway.service;
 
-  const direct = (operation: SentOperation) => post(gateway.upstream.url, operation);
+  const direct = (operation: SentOperation) => post(gateway.service.url, operation);
   const through = (operation: SentOperation) => post(listening.url, operation);
   const both = async (operation: SentOperation): Promise<Compared> => {
     const before = received.length;

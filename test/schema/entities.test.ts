@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import {
   fullSdl,
   fullService,
@@ -11,26 +14,26 @@ import {
 } from '../support/imitations/honest.ts';
 import { json } from '../support/imitations/scripted.ts';
 
-let full: GatewayOverFake;
+let full: GatewayOverService;
 beforeAll(async () => {
-  full = await startGatewayOverFake({ schema: fullService().schema }, { snapshot: fullSdl });
+  full = await startGatewayOverService({ schema: fullService().schema }, { snapshot: fullSdl });
 });
 afterAll(() => full[Symbol.asyncDispose]());
 
 let counted = 0;
 beforeEach(() => {
-  counted = full.upstream.received.length;
+  counted = full.service.received.length;
 });
 
 /** The variables of each request since the test began. */
 function requests(): Record<string, unknown>[] {
-  return full.upstream.received
+  return full.service.received
     .slice(counted)
     .map(({ body }) => (JSON.parse(body) as { variables: Record<string, unknown> }).variables);
 }
 
 function entities(
-  { ask }: GatewayOverFake,
+  { ask }: GatewayOverService,
   selection: string,
   representations: readonly unknown[],
 ) {
@@ -145,8 +148,8 @@ test('when one id fails the whole request, the other ids are requested singly an
       },
     },
   });
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot: JOBS });
-  const { received } = gateway.upstream;
+  await using gateway = await startGatewayOverService({ schema }, { snapshot: JOBS });
+  const { received } = gateway.service;
   const before = received.length;
   const ids = ['a', 'gone', 'b'];
   const { data, errors } = await entities(gateway, '... on Job { id title }', ids.map(job));
@@ -158,10 +161,10 @@ test('when one id fails the whole request, the other ids are requested singly an
 
 test('when a request is refused whatever its ids, they are not requested singly, and a null without its own error is reported as failed', async () => {
   const snapshot = 'type Job { id: ID! } type Query { job(id: ID!): Job }';
-  await using gateway = await startGatewayOverFake({}, { snapshot });
-  const { received } = gateway.upstream;
+  await using gateway = await startGatewayOverService({}, { snapshot });
+  const { received } = gateway.service;
   const before = received.length;
-  gateway.upstream.answer(json({ errors: [{ message: 'There is no field job.' }] }));
+  gateway.service.answer(json({ errors: [{ message: 'There is no field job.' }] }));
   const ids = Array.from({ length: 100 }, (_, at) => String(at));
   const refused = await entities(gateway, '... on Job { id }', ids.map(job));
   expect(refused.errors).toHaveLength(100);
@@ -173,7 +176,7 @@ test('when a request is refused whatever its ids, they are not requested singly,
   expect(received.length - before).toBe(6);
 
   const data = { _rsRecord0: null, _rsRecord1: { id: 'b' }, _rsRecord2: null };
-  gateway.upstream.answer(json({ data, errors: [{ message: 'The database is down.' }] }));
+  gateway.service.answer(json({ data, errors: [{ message: 'The database is down.' }] }));
   const half = await entities(gateway, '... on Job { id }', ['a', 'b', 'c'].map(job));
   expect(half.data._entities).toEqual([null, { id: 'b' }, null]);
   expect(half.errors?.map(({ path }) => path)).toEqual([
@@ -201,7 +204,7 @@ async function startListed(fails: (id: number) => boolean, items = '[Job]!') {
       },
     },
   });
-  return await startGatewayOverFake({ schema }, { snapshot });
+  return await startGatewayOverService({ schema }, { snapshot });
 }
 
 test('a record of a list that is null because a field in it failed has the error of that field', async () => {
@@ -223,7 +226,7 @@ test('a record of a list that is null because a field in it failed has the error
 test('when a field fails for all records of a list, each has the error, and each page is requested once', async () => {
   await using gateway = await startListed(() => true, '[Job!]!');
   await gateway.ask('{ allJobs { id } }');
-  const { received } = gateway.upstream;
+  const { received } = gateway.service;
   const before = received.length;
   const ids = Array.from({ length: 120 }, (_, id) => id);
   const { data, errors = [] } = await entities(gateway, '... on Job { id rank }', ids.map(job));
@@ -236,7 +239,7 @@ test('when a field fails for all records of a list, each has the error, and each
 test('a null in a list and an id that comes twice do not prevent other records from being found, as number or string', async () => {
   await using gateway = await startListed(() => false);
   expect((await gateway.ask('{ job(id: "unknown") { id } }')).data).toEqual({ job: null });
-  const { received } = gateway.upstream;
+  const { received } = gateway.service;
   const before = received.length;
   const found = { id: 90 };
   const query = '{ a: job(id: 90) { id } other: job(id: "other") { id } }';
@@ -249,8 +252,8 @@ test('a null in a list and an id that comes twice do not prevent other records f
 
 test('a record by its id that is not an object is UPSTREAM_BAD_RESPONSE at its place', async () => {
   const snapshot = 'type Job { id: ID! } type Query { job(id: ID!): Job }';
-  await using gateway = await startGatewayOverFake({}, { snapshot });
-  gateway.upstream.answer(json({ data: { _rsRecord0: 'x', _rsRecord1: { id: 'b' } } }));
+  await using gateway = await startGatewayOverService({}, { snapshot });
+  gateway.service.answer(json({ data: { _rsRecord0: 'x', _rsRecord1: { id: 'b' } } }));
   const { data, errors } = await entities(gateway, '... on Job { id }', ['a', 'b'].map(job));
   expect(data._entities).toEqual([null, { id: 'b' }]);
   expect(errors).toMatchObject([
@@ -271,7 +274,7 @@ test('after a mutation a record that was missing is found, and totals are counte
     },
   });
   const config = { mutations: 'all' } as const;
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot, config });
+  await using gateway = await startGatewayOverService({ schema }, { snapshot, config });
   const find = () => gateway.ask('{ person(id: "new") { id } }');
   const count = () => gateway.ask('{ personsConnection { totalCount } }');
   expect(await find()).toEqual({ data: { person: null } });

@@ -1,6 +1,6 @@
 /** Lists that are odd, below records, or without ids: what no model of paging has. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import {
   fullSdl,
   fullService,
@@ -12,7 +12,7 @@ import { after, honest } from '../support/imitations/scripted.ts';
 import { startTeams } from '../support/gateway/teams.ts';
 import { all, putTogether } from '../support/clients/multipart.ts';
 
-type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
+type World = Awaited<ReturnType<typeof startGatewayOverService>>;
 type Resolvers = Parameters<typeof makeExecutableSchema>[1];
 
 let full: World;
@@ -23,7 +23,7 @@ afterAll(() => full[Symbol.asyncDispose]());
 
 async function startFull(config: { drainMaxItems?: number }): Promise<World> {
   const { schema } = fullService();
-  const gateway = await startGatewayOverSandbox({ schema }, { snapshot: fullSdl, config });
+  const gateway = await startGatewayOverService({ schema }, { snapshot: fullSdl, config });
   await gateway.ask('{ viewer { __typename } }');
   return gateway;
 }
@@ -33,7 +33,7 @@ const PAGE_INFO = 'type PageInfo { hasNextPage: Boolean! endCursor: String }';
 function over(sdl: string, resolvers: Resolvers, overrides?: object): Promise<World> {
   const snapshot = `${sdl} ${PAGE_INFO}`;
   const schema = makeExecutableSchema(snapshot, resolvers);
-  return startGatewayOverSandbox({ schema }, { snapshot, overrides });
+  return startGatewayOverService({ schema }, { snapshot, overrides });
 }
 
 test('a first and an after that must not be null are sent, whatever their defaults are', async () => {
@@ -92,11 +92,11 @@ test.each([
   '{ allCandidates { __typename: name } }',
   'query ($_rs_first: Int) { candidatesConnection(first: $_rs_first) { nodes { id } } }',
 ])('names that the gateway uses itself are refused: %s', async (query) => {
-  const before = full.sandbox.stats.requests.graphql;
+  const before = full.service.stats.requests.graphql;
   expect((await full.ask(query)).errors).toMatchObject([
     { message: expect.stringContaining('is reserved'), extensions: { code: 'BAD_USER_INPUT' } },
   ]);
-  expect(full.sandbox.stats.requests.graphql).toBe(before);
+  expect(full.service.stats.requests.graphql).toBe(before);
 });
 
 test('names that routers use are accepted', async () => {
@@ -152,11 +152,11 @@ test('pages of a nested list are requested through the parent, one request for e
     ['{ vacancy(id: 7) { allCandidates { id } } }', 29, 1 + 11],
     ['{ viewer { settings { allEvents { text } } } }', 7, 1 + 4],
   ] as const) {
-    const before = full.sandbox.stats.requests.graphql;
+    const before = full.service.stats.requests.graphql;
     const { data, errors } = await full.ask(query);
     expect(errors).toBeUndefined();
     expect(JSON.stringify(data).match(/"(id|text)":/g)).toHaveLength(records);
-    expect(full.sandbox.stats.requests.graphql - before).toBe(requests);
+    expect(full.service.stats.requests.graphql - before).toBe(requests);
   }
 });
 
@@ -230,15 +230,15 @@ test.each(['allMembers(limit: 20) { id }', 'membersConnection(first: 20) { nodes
   'further pages of %s below many parents leave capacity for other callers',
   async (list) => {
     await using gateway = await startTeams({ teams: 40, members: 8 });
-    const { upstream } = gateway;
+    const { service } = gateway;
     const gate = Promise.withResolvers<void>();
     // The parents, and the first pages of all their lists.
-    upstream.answer(honest, honest, after(gate.promise, honest));
+    service.answer(honest, honest, after(gate.promise, honest));
     const whole = gateway.ask<{ teams: { items: object[] } }>(`{ teams { items { ${list} } } }`);
-    await upstream.arrived(2 + 8);
+    await service.arrived(2 + 8);
     const other = gateway.ask('{ team(id: "1") { number } }');
-    await upstream.arrived(2 + 8 + 1);
-    expect(upstream.received[10]!.body).toContain('number');
+    await service.arrived(2 + 8 + 1);
+    expect(service.received[10]!.body).toContain('number');
     gate.resolve();
     expect((await other).data).toEqual({ team: { number: 1 } });
     expect((await whole).data.teams.items).toHaveLength(40);

@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
 /** How the list of a service is made. */
@@ -174,7 +177,7 @@ interface Part {
   };
 }
 
-interface World extends GatewayOverFake {
+interface World extends GatewayOverService {
   /** From now on, the service returns an error in place of each page. */
   refusePages(): void;
 }
@@ -223,7 +226,7 @@ async function startWorld(habits: Habits): Promise<World> {
       },
     },
   };
-  const started = await startGatewayOverFake(
+  const started = await startGatewayOverService(
     { schema: makeExecutableSchema(sdl, resolvers) },
     { snapshot: sdl, overrides },
   );

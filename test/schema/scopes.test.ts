@@ -6,7 +6,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { blockWith } from '../support/docs/documents.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { compose } from '../support/supergraph/composition.ts';
 import { printedSubgraph } from '../support/supergraph/printed-subgraph.ts';
@@ -92,7 +95,7 @@ function entity(type: string, id: string, field: string) {
 const { schema, mutations } = peopleService();
 
 function start({ config, ...options }: TestGatewayOptions = {}) {
-  return startGatewayOverFake(
+  return startGatewayOverService(
     { schema },
     {
       snapshot: peopleSdl,
@@ -107,7 +110,7 @@ describe.each([
   ['without plugins', []],
   ['with a plugin that has every hook', [everyHook()]],
 ])('%s', (_, plugins) => {
-  let world: GatewayOverFake;
+  let world: GatewayOverService;
   beforeAll(async () => {
     world = await start({ overrides: allScopes, additions, plugins });
   });
@@ -119,7 +122,7 @@ describe.each([
       const all = await world.ask(query, variables, as('all'));
       expect(all.errors).toBeUndefined();
       if (!SILENT.test(way)) expect(JSON.stringify(all.data)).toContain(SECRET);
-      const before = [world.upstream.received.length, mutations.count];
+      const before = [world.service.received.length, mutations.count];
       const { data, errors } = await world.ask(query, variables, as(`no-${scope}`));
       expect(data).toBeUndefined();
       expect(errors!.length).toBeGreaterThan(0);
@@ -131,15 +134,15 @@ describe.each([
           extensions: { code: 'FORBIDDEN' },
         });
       }
-      expect([world.upstream.received.length, mutations.count]).toEqual(before);
+      expect([world.service.received.length, mutations.count]).toEqual(before);
     },
   );
 
   test('a resolver does not read for a caller what the caller may not read', async () => {
     expect(JSON.stringify(await world.ask(DELEGATED, {}, as('all')))).toContain(SECRET);
-    const before = world.upstream.received.length;
+    const before = world.service.received.length;
     expect(JSON.stringify(await world.ask(DELEGATED, {}, as('no-pii')))).not.toContain(SECRET);
-    for (const { body } of world.upstream.received.slice(before))
+    for (const { body } of world.service.received.slice(before))
       expect(body).not.toContain('email');
   });
 
@@ -154,7 +157,7 @@ describe.each([
   });
 });
 
-function post(world: GatewayOverFake, body: object, accept = 'application/json') {
+function post(world: GatewayOverService, body: object, accept = 'application/json') {
   return world.fetch('/graphql', {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept, ...as('few').headers },
@@ -184,10 +187,10 @@ test('a response cache that all callers share gives nothing to a caller without 
   const query = '{ me { id email } }';
   const all = await world.ask(query, {}, as('all'));
   expect(JSON.stringify(all.data)).toContain(SECRET);
-  const before = world.upstream.received.length;
+  const before = world.service.received.length;
   expect(await world.ask(query, {}, as('no-pay'))).toEqual(all);
   await expectRefused(world, query);
-  expect(world.upstream.received.length).toBe(before);
+  expect(world.service.received.length).toBe(before);
 });
 
 test('a plugin that adds a field to the document gives nothing to a caller without the scope', async () => {
@@ -202,7 +205,7 @@ test('a plugin that adds a field to the document gives nothing to a caller witho
   await expectRefused(world, query);
 });
 
-async function expectRefused(world: GatewayOverFake, query: string): Promise<void> {
+async function expectRefused(world: GatewayOverService, query: string): Promise<void> {
   const few = await world.ask(query, {}, as('few'));
   expect(JSON.stringify(few)).not.toContain(SECRET);
   expect(few.errors!.map(({ extensions }) => extensions)).toEqual([{ code: 'FORBIDDEN' }]);

@@ -17,13 +17,13 @@ import {
 } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { documentedSdl } from '../support/documented-sdl.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
 import { fullSdl, fullService, makeExecutableSchema } from '../support/imitations/honest.ts';
 
 /** What callers see, by introspection, and the SDL that routers get. */
 async function serve(sdl: string, schema?: GraphQLSchema) {
-  await using gateway = await startGatewayOverSandbox(schema && { schema }, { snapshot: sdl });
+  await using gateway = await startGatewayOverService(schema && { schema }, { snapshot: sdl });
   const query = getIntrospectionQuery({
     inputValueDeprecation: true,
     oneOf: true,
@@ -74,7 +74,7 @@ test('a schema with every feature keeps its types, except for the name of PageIn
 });
 
 test('graphql-js over the wrapped schema asks the service, under served names; over the one that callers see it sends nothing', async () => {
-  await using gateway = await startGatewayOverSandbox(
+  await using gateway = await startGatewayOverService(
     { schema: fullService().schema },
     { snapshot: fullSdl, config: { schemaPrefix: 'Recruiting' }, ownSchema: true },
   );
@@ -217,7 +217,7 @@ describe('SCHEMA_PREFIX', () => {
       expect(() => servedOffline(sdl)).toThrow(
         /Query\._(service|entities) of its own.* Set SCHEMA_PREFIX/,
       );
-      await using world = await startGatewayOverSandbox(
+      await using world = await startGatewayOverService(
         { schema: buildSchema(sdl) },
         { snapshot: sdl, config: { schemaPrefix: 'Ats' } },
       );
@@ -230,14 +230,14 @@ describe('SCHEMA_PREFIX', () => {
   );
 
   test('MUTATIONS uses the service’s names of mutations', async () => {
-    await using world = await startGatewayOverSandbox(
+    await using world = await startGatewayOverService(
       { schema: fullService().schema },
       { snapshot: fullSdl, config: { schemaPrefix: 'Recruiting', mutations: ['rename'] } },
     );
     const rename = 'recruitingRename(id: 3, name: "New") { __typename name }';
     const { data } = await world.ask(`mutation { ${rename} }`);
     expect(data).toEqual({ recruitingRename: { __typename: 'RecruitingCandidate', name: 'New' } });
-    const before = world.sandbox.stats.requests.graphql;
+    const before = world.service.stats.requests.graphql;
     const hire = 'recruitingHire(candidate: 1, vacancy: 1) { __typename }';
     const refused = await world.ask(`mutation { ${rename} ${hire} }`);
     expect(refused).toEqual({
@@ -248,7 +248,7 @@ describe('SCHEMA_PREFIX', () => {
         }),
       ],
     });
-    expect(world.sandbox.stats.requests.graphql).toBe(before);
+    expect(world.service.stats.requests.graphql).toBe(before);
   });
 });
 
@@ -270,7 +270,7 @@ test.each([undefined, 'Recruiting'])(
       MutationRoot: { rename: (_: unknown, { name }: { name: string }) => ({ name, query: {} }) },
     });
     const config = { schemaPrefix: prefix, mutations: 'all' } as const;
-    await using gateway = await startGatewayOverSandbox({ schema }, { snapshot: sdl, config });
+    await using gateway = await startGatewayOverService({ schema }, { snapshot: sdl, config });
     const served = (name: string) =>
       prefix ? `recruiting${name.charAt(0).toUpperCase()}${name.slice(1)}` : name;
     const typeName = (name: string) => (prefix ? `Recruiting${name}` : `Upstream${name}`);

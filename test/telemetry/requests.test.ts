@@ -3,7 +3,10 @@ import { listen, type Listening } from '../../src/http/listen.ts';
 import { startIssuer, type Issuer } from '../http/auth/issuer.ts';
 import { gathered, next, partsOf } from '../support/clients/multipart.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import { cut } from '../support/imitations/hostile-sockets.ts';
 import type { Reply } from '../service/service.ts';
 import { after, honest, json, refusal } from '../support/imitations/scripted.ts';
@@ -16,13 +19,16 @@ const KEY = 'rsk_of-the-portal-0123456789012345678901';
 const PRIVATE = /Max|mustermann|rsk_|max@|of=/;
 
 let issuer: Issuer;
-let gateway: GatewayOverFake;
+let gateway: GatewayOverService;
 let server: Listening;
 let before: Map<string, number>;
 beforeAll(async () => {
   issuer = await startIssuer();
   const auth = { apiKeys: [entryFor(KEY, 'portal', 'read')], jwt: issuer.jwt };
-  gateway = await startGatewayOverFake({ persons: 260 }, { config: { auth, drainConcurrency: 1 } });
+  gateway = await startGatewayOverService(
+    { persons: 260 },
+    { config: { auth, drainConcurrency: 1 } },
+  );
   server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
 });
 afterAll(async () => {
@@ -31,7 +37,7 @@ afterAll(async () => {
   await issuer[Symbol.asyncDispose]();
 });
 beforeEach(async () => {
-  gateway.upstream.answer(honest);
+  gateway.service.answer(honest);
   gateway.logged.length = 0;
   before = await samples();
 });
@@ -185,7 +191,7 @@ const ROWS: Readonly<Record<string, Row>> = {
 };
 
 test.each(Object.entries(ROWS))('%s has its log line and is counted', async (_, row) => {
-  const arrived = gateway.upstream.received.length;
+  const arrived = gateway.service.received.length;
   const response = await send(row);
   await response.text();
   const line = (await lineOf()) as { pages?: number; operationType?: string; requestId: string };
@@ -220,8 +226,8 @@ test.each<[string, string, object, Reply]>([
   ['UPSTREAM_TIMEOUT_MS', 'UPSTREAM_TIMEOUT', { upstreamTimeoutMs: 50 }, () => {}],
 ])('a request that reached %s has it in its error and in its line', async (...row) => {
   const [limit, code, config, reply] = row;
-  await using limited = await startGatewayOverFake({ persons: 100 }, { config });
-  limited.upstream.answer(reply);
+  await using limited = await startGatewayOverService({ persons: 100 }, { config });
+  limited.service.answer(reply);
   const { errors } = await limited.ask('{ personsConnection(first: 60) { nodes { id } } }');
   expect(errors).toMatchObject([{ extensions: { code, limit } }]);
   await expect.poll(() => limited.logged.filter(isLine)).toMatchObject([{ code, limit }]);
@@ -258,14 +264,14 @@ test('a stream is logged when it ends, with the error that interrupted it', asyn
 });
 
 test('a caller who leaves is counted as LEFT', async () => {
-  gateway.upstream.answer(() => {});
-  const arrived = gateway.upstream.received.length;
+  gateway.service.answer(() => {});
+  const arrived = gateway.service.received.length;
   const leaving = new AbortController();
   const answer = fetch(`${server.url}/graphql?query={persons(first:7){items{id}}}`, {
     signal: leaving.signal,
     headers: { 'x-api-key': KEY },
   });
-  await gateway.upstream.arrived(arrived + 1);
+  await gateway.service.arrived(arrived + 1);
   leaving.abort();
   await expect(answer).rejects.toThrow('abort');
   for (const [name, labels] of [
@@ -290,7 +296,7 @@ async function linesAfter(name: string): Promise<number> {
 
 test('gauges show how many drains run and wait', async () => {
   const gate = Promise.withResolvers<void>();
-  gateway.upstream.answer(after(gate.promise, honest));
+  gateway.service.answer(after(gate.promise, honest));
   const answers = Array.from({ length: 5 }, (_, at) =>
     send({ query: `{ allPersons(limit: 100) { id n${at}: firstName } }` }),
   );
@@ -312,14 +318,14 @@ const withId = (id: string, query: string): Situation => ({
 
 test('a shared upstream request has the id of the request that started it', async () => {
   const query = '{ persons(first: 2) { items { id firstName } } }';
-  const arrived = gateway.upstream.received.length;
+  const arrived = gateway.service.received.length;
   const gate = Promise.withResolvers<void>();
-  gateway.upstream.answer(after(gate.promise, honest));
+  gateway.service.answer(after(gate.promise, honest));
   const first = send(withId('who-began-it', query));
-  await gateway.upstream.arrived(arrived + 1);
+  await gateway.service.arrived(arrived + 1);
   const second = send(withId('who-joined-it', query));
   const single = send(withId('who-asks-alone', page(3)));
-  await gateway.upstream.arrived(arrived + 2);
+  await gateway.service.arrived(arrived + 2);
   gate.resolve();
   const ids = (await Promise.all([first, second, single])).map(({ headers }) =>
     headers.get('x-request-id'),
@@ -330,7 +336,7 @@ test('a shared upstream request has the id of the request that started it', asyn
 
 /** Sends an operation with a credential, or a GET. */
 function send({ query, path, headers, replies }: Situation): Promise<Response> {
-  if (replies) gateway.upstream.answer(...replies);
+  if (replies) gateway.service.answer(...replies);
   if (path !== undefined) return fetch(server.url + path, { headers: headers ?? {} });
   const credential = headers?.['authorization'] === undefined ? { 'x-api-key': KEY } : {};
   return fetch(`${server.url}/graphql?of=Max`, {
@@ -356,7 +362,7 @@ async function lineOf(): Promise<Record<string, unknown>> {
 }
 
 function upstreamIds(from: number): unknown[] {
-  return gateway.upstream.received.slice(from).map(({ headers }) => headers['x-request-id']);
+  return gateway.service.received.slice(from).map(({ headers }) => headers['x-request-id']);
 }
 
 async function samples(): Promise<Map<string, number>> {

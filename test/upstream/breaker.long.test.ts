@@ -1,7 +1,10 @@
 import { assert, asyncProperty, array, constantFrom } from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
 import { after, honest, json, refusal, text } from '../support/imitations/scripted.ts';
 import { cut, silence } from '../support/imitations/hostile-sockets.ts';
@@ -25,12 +28,12 @@ test.each<[string, Reply, isDown: boolean]>([
     expect(gateway.said(/is down/)).toHaveLength(isDown ? 1 : 0);
     if (isDown) await expectRefused(gateway, { retryAfter: 1 });
     else {
-      const { length } = gateway.upstream.received;
+      const { length } = gateway.service.received;
       await gateway.ask(anyPersons());
-      expect(gateway.upstream.received.length).toBeGreaterThan(length);
+      expect(gateway.service.received.length).toBeGreaterThan(length);
     }
     gateway.clock.jump(SECOND);
-    gateway.upstream.answer(honest);
+    gateway.service.answer(honest);
     for (let count = 0; count < 2; count += 1)
       expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
     expect(gateway.said(/answers again/)).toHaveLength(isDown ? 1 : 0);
@@ -40,7 +43,7 @@ test.each<[string, Reply, isDown: boolean]>([
 test('failures that are gone when the query is sent again do not open the breaker', async () => {
   await using gateway = await start();
   for (let count = 0; count < 8; count += 1) {
-    gateway.upstream.answer(text('', 503), cut, honest);
+    gateway.service.answer(text('', 503), cut, honest);
     expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
     gateway.clock.jump(SECOND);
   }
@@ -49,37 +52,37 @@ test('failures that are gone when the query is sent again do not open the breake
 
 test('callers who leave do not open the breaker', async () => {
   await using gateway = await start();
-  gateway.upstream.answer(silence);
+  gateway.service.answer(silence);
   const caller = new AbortController();
   const answers = Array.from({ length: 8 }, () =>
     gateway.ask(anyPersons(), {}, { signal: caller.signal }).catch(() => undefined),
   );
-  await gateway.upstream.arrived(gateway.before + 8);
+  await gateway.service.arrived(gateway.before + 8);
   gateway.clock.jump(2 * SECOND);
   caller.abort();
   await Promise.all(answers);
-  gateway.upstream.answer(honest);
+  gateway.service.answer(honest);
   expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
 });
 
 test('requests that were waiting for their turn are refused when the breaker opens, and are not counted as sent', async () => {
   await using gateway = await start({}, { config: { upstreamConcurrency: 1 } });
-  gateway.upstream.answer(cut);
+  gateway.service.answer(cut);
   await Promise.all(Array.from({ length: 4 }, () => gateway.ask(anyPersons())));
   gateway.clock.jump(2 * SECOND);
   await Promise.all(Array.from({ length: 20 }, () => gateway.ask(anyPersons())));
   const lines = gateway.said(/^request$/) as { upstreamRequests?: number }[];
   const counted = lines.reduce((sum, { upstreamRequests = 0 }) => sum + upstreamRequests, 0);
-  expect(counted).toBe(gateway.upstream.received.length - gateway.before);
+  expect(counted).toBe(gateway.service.received.length - gateway.before);
 });
 
 test('a list that hangs does not open the breaker while others are answered', async () => {
   await using gateway = await start({}, IMPATIENT);
-  gateway.upstream.answer(silence);
+  gateway.service.answer(silence);
   const hanging = Array.from({ length: 8 }, () => gateway.ask(anyPersons()));
-  await gateway.upstream.arrived(gateway.before + 8);
+  await gateway.service.arrived(gateway.before + 8);
   gateway.clock.jump(2 * SECOND);
-  gateway.upstream.answer(honest);
+  gateway.service.answer(honest);
   expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
   for (const { errors } of await Promise.all(hanging)) {
     expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_TIMEOUT' } }]);
@@ -93,10 +96,10 @@ test('after the pause one query is sent as a probe; while it is in flight, other
   await gateway.goDown();
   gateway.clock.jump(SECOND);
   const gate = Promise.withResolvers<void>();
-  gateway.upstream.answer(after(gate.promise, honest));
-  const { length } = gateway.upstream.received;
+  gateway.service.answer(after(gate.promise, honest));
+  const { length } = gateway.service.received;
   const probe = gateway.ask(anyPersons());
-  await gateway.upstream.arrived(length + 1);
+  await gateway.service.arrived(length + 1);
   await expectRefused(gateway, { retryAfter: 5 });
   gate.resolve();
   expect((await probe).errors).toBeUndefined();
@@ -107,10 +110,10 @@ test('a probe that hangs does not block later queries', async () => {
   await using gateway = await start({}, IMPATIENT);
   await gateway.goDown();
   gateway.clock.jump(SECOND);
-  gateway.upstream.answer(silence, honest);
-  const { length } = gateway.upstream.received;
+  gateway.service.answer(silence, honest);
+  const { length } = gateway.service.received;
   const probe = gateway.ask(anyPersons());
-  await gateway.upstream.arrived(length + 1);
+  await gateway.service.arrived(length + 1);
   gateway.clock.jump(5 * SECOND);
   expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
   expect((await probe).errors).toMatchObject([{ extensions: { code: 'UPSTREAM_TIMEOUT' } }]);
@@ -121,14 +124,14 @@ test('when the caller of the probe leaves, the next query becomes the probe', as
   await using gateway = await start();
   await gateway.goDown();
   gateway.clock.jump(SECOND);
-  gateway.upstream.answer(silence, honest);
-  const { length } = gateway.upstream.received;
+  gateway.service.answer(silence, honest);
+  const { length } = gateway.service.received;
   const caller = new AbortController();
   const probe = gateway.ask(anyPersons(), {}, { signal: caller.signal }).catch(() => undefined);
-  await gateway.upstream.arrived(length + 1);
+  await gateway.service.arrived(length + 1);
   caller.abort();
   await probe;
-  expect(await gateway.upstream.received[length]!.over).toBe('cut');
+  expect(await gateway.service.received[length]!.over).toBe('cut');
   expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
 });
 
@@ -140,7 +143,7 @@ test('a mutation is refused unsent, and becomes the probe only if no query comes
   );
   await gateway.goDown(cut, anyCandidates);
   const rename = 'mutation { rename(id: 1, name: "Ada") { id } }';
-  gateway.upstream.answer(honest);
+  gateway.service.answer(honest);
   for (const [passed, retryAfter] of [
     [0, 2],
     [SECOND, 1],
@@ -167,7 +170,7 @@ test('for any order of failures, answers and pauses, requests are sent by the ru
   const history = array(step, { minLength: 8, maxLength: 20 });
   await assert(
     asyncProperty(history, async (steps) => {
-      gateway.upstream.answer(honest);
+      gateway.service.answer(honest);
       gateway.clock.jump(60 * SECOND);
       expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
       let failures = 0;
@@ -183,10 +186,10 @@ test('for any order of failures, answers and pauses, requests are sent by the ru
           if (failures > 0) failingFor += passed;
           continue;
         }
-        gateway.upstream.answer(what === 'fails' ? cut : honest);
-        const { length } = gateway.upstream.received;
+        gateway.service.answer(what === 'fails' ? cut : honest);
+        const { length } = gateway.service.received;
         const { errors } = await gateway.ask(anyPersons());
-        const sent = gateway.upstream.received.length - length;
+        const sent = gateway.service.received.length - length;
         const isOpen = pauses >= 0;
         if (isOpen && wait > 0) {
           expect(sent).toBe(0);
@@ -224,12 +227,12 @@ function anyCandidates(): string {
 }
 
 async function start(
-  upstreamOptions: Parameters<typeof startGatewayOverFake>[0] = {},
-  options: Parameters<typeof startGatewayOverFake>[1] = {},
+  upstreamOptions: Parameters<typeof startGatewayOverService>[0] = {},
+  options: Parameters<typeof startGatewayOverService>[1] = {},
 ) {
   const clock = new ManualClock();
   const { now, elapsed } = clock;
-  const gateway = await startGatewayOverFake(upstreamOptions, {
+  const gateway = await startGatewayOverService(upstreamOptions, {
     ...options,
     clock: {
       now,
@@ -241,10 +244,10 @@ async function start(
   return {
     ...gateway,
     clock,
-    before: gateway.upstream.received.length,
+    before: gateway.service.received.length,
     said: (words: RegExp) => gateway.logged.filter(({ msg }) => words.test(String(msg))),
     goDown: async (reply: Reply = cut, query = anyPersons) => {
-      gateway.upstream.answer(reply);
+      gateway.service.answer(reply);
       await Promise.all(Array.from({ length: 4 }, () => gateway.ask(query())));
       clock.jump(2 * SECOND);
       await gateway.ask(query());
@@ -253,10 +256,10 @@ async function start(
 }
 
 async function expectRefused(
-  gateway: GatewayOverFake,
+  gateway: GatewayOverService,
   { retryAfter }: { retryAfter: number },
 ): Promise<void> {
-  const { length } = gateway.upstream.received;
+  const { length } = gateway.service.received;
   const { errors } = await gateway.ask(anyPersons());
   expect(errors).toMatchObject([
     {
@@ -265,5 +268,5 @@ async function expectRefused(
       extensions: { code: 'UPSTREAM_UNREACHABLE', retryAfter },
     },
   ]);
-  expect(gateway.upstream.received).toHaveLength(length);
+  expect(gateway.service.received).toHaveLength(length);
 }

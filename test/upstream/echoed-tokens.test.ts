@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { json, text } from '../support/imitations/scripted.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
@@ -7,8 +7,8 @@ const ME = '{ me { id name ... on Candidate { extra } } }';
 
 test('only the token is removed from an answer that contains it', async () => {
   const { schema } = fullService();
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
-  gateway.upstream.answer((response, received, sandbox) =>
+  await using gateway = await startGatewayOverService({ schema }, { snapshot: fullSdl });
+  gateway.service.answer((response, received, sandbox) =>
     json({
       data: { me: me({ extra: { sent: [`Bearer ${received.token}, twice: ${received.token}`] } }) },
       errors: [{ message: `Who is ${received.token}?`, path: ['me', 'name'] }],
@@ -22,10 +22,10 @@ test('only the token is removed from an answer that contains it', async () => {
 
 test('a token at the border of two parts of a large answer is removed', async () => {
   const { schema } = fullService();
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
+  await using gateway = await startGatewayOverService({ schema }, { snapshot: fullSdl });
   // A large answer is searched in parts of 256 KiB.
   const border = 256 * 1024;
-  gateway.upstream.answer((response, received, sandbox) => {
+  gateway.service.answer((response, received, sandbox) => {
     const [head, tail] = JSON.stringify({ data: { me: me({ extra: '@' }) } }).split('@');
     const before = 'x'.repeat(border - 10 - head!.length);
     return text(head! + before + received.token + tail!)(response, received, sandbox);

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { loggedFor } from '../support/gateway/operator-lines.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { impatientClock, startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { impatientClock, startGatewayOverService } from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
 import { honest, json, refusal, text } from '../support/imitations/scripted.ts';
 import {
@@ -84,16 +84,16 @@ test.each(faults)(
   'an answer that is %s has a code; a query is sent again if that can help, a mutation never; then all works again',
   async (_what, reply, what, sent, words) => {
     await using gateway = await startRich({ upstreamTimeoutMs: what === 'TIMEOUT' ? 300 : 30_000 });
-    const { upstream, waits } = gateway;
+    const { service, waits } = gateway;
     const code = `UPSTREAM_${what}`;
     // The service has accepted the token.
     const found = { data: { candidate: { id: 1 } } };
     expect(await gateway.ask(CANDIDATE)).toEqual(found);
-    const exchanges = upstream.exchanges.length;
-    upstream.answer(reply);
+    const exchanges = service.exchanges.length;
+    service.answer(reply);
     const answer = await gateway.ask(CANDIDATE);
     expect(answer).toMatchObject({ errors: [{ path: ['candidate'], extensions: { code } }] });
-    expect(upstream.received).toHaveLength(1 + sent);
+    expect(service.received).toHaveLength(1 + sent);
     expect(waits).toHaveLength(sent - 1);
     // Each wait is twice the one before, and a random part of up to half of it.
     for (const [index, wait] of waits.entries()) {
@@ -106,20 +106,20 @@ test.each(faults)(
     }
     if (what === 'TIMEOUT') {
       expect(answer.errors![0]!.message).toMatch(/did not answer within 300 ms/);
-      expect(await upstream.received[1]!.over).toBe('cut');
+      expect(await service.received[1]!.over).toBe('cut');
     }
 
     const { errors } = await gateway.ask(RENAME);
     expect(errors).toMatchObject([{ path: ['rename'], extensions: { code } }]);
-    expect(upstream.received).toHaveLength(2 + sent);
+    expect(service.received).toHaveLength(2 + sent);
 
-    upstream.answer(reply, honest);
+    service.answer(reply, honest);
     if (sent === 1) expect((await gateway.ask(CANDIDATE)).errors).toHaveLength(1);
     expect(await gateway.ask(CANDIDATE)).toEqual(found);
-    const [before, last] = upstream.received.slice(-2);
+    const [before, last] = service.received.slice(-2);
     expect(last!.body).toBe(before!.body);
-    expect(upstream.received).toHaveLength(4 + sent);
-    expect(upstream.exchanges).toHaveLength(exchanges);
+    expect(service.received).toHaveLength(4 + sent);
+    expect(service.exchanges).toHaveLength(exchanges);
   },
 );
 
@@ -133,8 +133,8 @@ function compressed(coding: string): Reply {
 }
 
 test('a service that does not listen is UPSTREAM_UNREACHABLE', async () => {
-  await using gateway = await startGatewayOverFake();
-  await gateway.upstream[Symbol.asyncDispose]();
+  await using gateway = await startGatewayOverService();
+  await gateway.service[Symbol.asyncDispose]();
   const answer = await gateway.ask(PERSONS);
   expect(answer).toMatchObject(failed('UPSTREAM_UNREACHABLE'));
   expect(answer.errors![0]!.message).toBe(
@@ -145,8 +145,11 @@ test('a service that does not listen is UPSTREAM_UNREACHABLE', async () => {
 
 test('__typename of the root is answered without the service', async () => {
   const schema = fullService().schema;
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot: printSchema(schema) });
-  await gateway.upstream[Symbol.asyncDispose]();
+  await using gateway = await startGatewayOverService(
+    { schema },
+    { snapshot: printSchema(schema) },
+  );
+  await gateway.service[Symbol.asyncDispose]();
   const query = '{ kind: __typename me: viewer { company { id } } allVacancies(limit: 0) { id } }';
   const { data, errors } = await gateway.ask(query);
   expect(data).toMatchObject({ kind: 'Query', me: null });
@@ -164,56 +167,56 @@ test.each<[string, TestGatewayOptions, string, object]>([
 ])(
   'broken JSON that looks like data is UPSTREAM_BAD_RESPONSE where its values are read: %s',
   async (_who, options, query, where) => {
-    await using gateway = await startGatewayOverFake(undefined, options);
-    gateway.upstream.answer(text('{"data":{"persons":oops}}'));
+    await using gateway = await startGatewayOverService(undefined, options);
+    gateway.service.answer(text('{"data":{"persons":oops}}'));
     const { errors } = await gateway.ask(query);
     expect(errors).toMatchObject([{ ...where, extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }]);
   },
 );
 
 test('an answer larger than 8 MB is UPSTREAM_BAD_RESPONSE, and is not read to its end', async () => {
-  await using gateway = await startGatewayOverFake();
-  gateway.upstream.answer(flood);
+  await using gateway = await startGatewayOverService();
+  gateway.service.answer(flood);
   const answer = await gateway.ask(PERSONS);
   expect(answer).toMatchObject(failed('UPSTREAM_BAD_RESPONSE'));
   expect(answer.errors![0]!.message).toContain(
     'larger than 8 MB. Request fewer records or fields at a time.',
   );
-  const { over, connection } = gateway.upstream.received[0]!;
+  const { over, connection } = gateway.service.received[0]!;
   expect(await over).toBe('cut');
   // What the service could send: the limit, and what is in buffers in between.
   expect(connection.bytesWritten).toBeLessThan(40 * 1024 * 1024);
-  expect(gateway.upstream.received).toHaveLength(1);
+  expect(gateway.service.received).toHaveLength(1);
 });
 
 test('a gateway that closes ends the queries in flight at once, and sends none of them again', async () => {
-  await using gateway = await startGatewayOverFake({}, { config: { upstreamConcurrency: 2 } });
-  gateway.upstream.answer(silence, unfinished, honest);
+  await using gateway = await startGatewayOverService({}, { config: { upstreamConcurrency: 2 } });
+  gateway.service.answer(silence, unfinished, honest);
   const answers = [1, 2, 3].map((first) =>
     gateway.ask(`{ persons(first: ${first}) { items { id } } }`),
   );
-  await gateway.upstream.arrived(2);
+  await gateway.service.arrived(2);
   await gateway.gateway.close();
   for (const answer of await Promise.all(answers)) {
     expect(answer).toMatchObject(failed('UPSTREAM_UNREACHABLE'));
     expect(answer.errors![0]!.message).toBe('The gateway is stopping. Send the request again.');
   }
-  expect(gateway.upstream.received).toHaveLength(2);
+  expect(gateway.service.received).toHaveLength(2);
   // The time that plugins have to end, and no wait before another attempt.
   expect(gateway.waits).toEqual([5_000]);
 });
 
 test('each page of a drain is sent again by itself', async () => {
-  await using gateway = await startGatewayOverFake();
-  gateway.upstream.answer(honest, cut, honest, text('', 503), cutInBody, honest);
+  await using gateway = await startGatewayOverService();
+  gateway.service.answer(honest, cut, honest, text('', 503), cutInBody, honest);
   const { data, errors } = await gateway.ask<{ allPersons: { id: string }[] }>(
     '{ allPersons { id } }',
   );
   expect(errors).toBeUndefined();
   expect(data.allPersons.map(({ id }) => id)).toEqual(
-    gateway.upstream.persons.all().map(({ id }) => id),
+    gateway.service.persons.all().map(({ id }) => id),
   );
-  expect(gateway.upstream.received).toHaveLength(6);
+  expect(gateway.service.received).toHaveLength(6);
 });
 
 const inMs = (ms: number) => () => new Date(Date.now() + ms).toUTCString();
@@ -236,12 +239,12 @@ test.each<
 ])(
   'a short Retry-After is obeyed, and a long one is reported without a wait: %s',
   async (_form, header, sent, range, status) => {
-    await using gateway = await startGatewayOverFake();
+    await using gateway = await startGatewayOverService();
     const value = typeof header === 'string' ? header : header();
     const limited = json({}, status ?? 429, { 'retry-after': value });
-    gateway.upstream.answer(limited, sent === 2 ? honest : limited);
+    gateway.service.answer(limited, sent === 2 ? honest : limited);
     const answer = await gateway.ask(PERSONS);
-    expect(gateway.upstream.received).toHaveLength(sent);
+    expect(gateway.service.received).toHaveLength(sent);
     const [error] = answer.errors ?? [];
     if (sent === 2) expect(answer).toEqual(DATA);
     else expect(error!.extensions['code']).toBe('UPSTREAM_RATE_LIMITED');
@@ -261,8 +264,8 @@ test('no attempt begins later than 30 s after the first, however long the random
   const waits: number[] = [];
   const waited = () => waits.reduce((sum, wait) => sum + wait, 0);
   const clock = { ...impatientClock(waits), elapsed: () => systemClock.elapsed() + waited() };
-  await using gateway = await startGatewayOverFake({}, { clock });
-  gateway.upstream.answer(json({}, 429, { 'retry-after': '7' }));
+  await using gateway = await startGatewayOverService({}, { clock });
+  gateway.service.answer(json({}, 429, { 'retry-after': '7' }));
   const { errors } = await gateway.ask(PERSONS);
   expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED' } }]);
   expect(waited()).toBeGreaterThan(14_000);
@@ -282,15 +285,15 @@ test.each<[string, object, 1 | 4, number | null | 'passed on']>([
   ['only a message about it', { message: 'Rate limit exceeded (429)' }, 1, 'passed on'],
   ['another code', { extensions: { code: 'NOT_FOUND', status: 404 } }, 1, 'passed on'],
 ])('an error of GraphQL is a limited rate or passed on: %s', async (_what, facts, sent, result) => {
-  await using gateway = await startGatewayOverFake();
+  await using gateway = await startGatewayOverService();
   const error = { message: 'Slow down.', ...facts };
-  gateway.upstream.answer(json({ errors: [error] }));
+  gateway.service.answer(json({ errors: [error] }));
   const { errors } = await gateway.ask(PERSONS);
   const extensions = { code: 'UPSTREAM_RATE_LIMITED', retryAfter: result };
   expect(errors).toMatchObject([
     result === 'passed on' ? error : { path: ['persons'], extensions },
   ]);
-  expect(gateway.upstream.received).toHaveLength(sent);
+  expect(gateway.service.received).toHaveLength(sent);
 });
 
 test.each<[string, Reply, object]>([
@@ -319,10 +322,10 @@ test.each<[string, Reply, object]>([
   ],
 ])('a mutation whose rate is limited is not sent again: %s', async (_what, reply, expected) => {
   await using gateway = await startRich();
-  gateway.upstream.answer(reply);
+  gateway.service.answer(reply);
   const query = `${RENAME.slice(0, -1)} other: rename(id: 2, name: "B") { id } }`;
   expect(await gateway.ask(query)).toMatchObject(expected);
-  expect(gateway.upstream.received).toHaveLength(1);
+  expect(gateway.service.received).toHaveLength(1);
 });
 
 const PARTLY = json({
@@ -335,12 +338,12 @@ test.each<[string, [Reply, ...Reply[]]]>([
   ['and the service goes down', [PARTLY, text('', 503)]],
 ])('a field beside one whose rate is limited keeps its value: %s', async (_what, replies) => {
   await using gateway = await startRich();
-  gateway.upstream.answer(...replies);
+  gateway.service.answer(...replies);
   expect(await gateway.ask('{ candidate(id: 1) { id } other: candidate(id: 2) { id } }')).toEqual({
     data: { candidate: { id: 1 }, other: null },
     errors: [expect.objectContaining({ ...THROTTLED, path: ['other'] })],
   });
-  expect(gateway.upstream.received).toHaveLength(4);
+  expect(gateway.service.received).toHaveLength(4);
 });
 
 test('a query that waits to be sent again does not occupy a slot', async () => {
@@ -354,11 +357,11 @@ test('a query that waits to be sent again does not occupy a slot', async () => {
       return woken.promise;
     },
   };
-  await using gateway = await startGatewayOverFake(
+  await using gateway = await startGatewayOverService(
     {},
     { clock, config: { upstreamConcurrency: 1 } },
   );
-  gateway.upstream.answer(text('', 503), honest);
+  gateway.service.answer(text('', 503), honest);
   const waiting = gateway.ask(PERSONS);
   await asleep.promise;
   expect(await gateway.ask('{ persons(first: 1) { items { firstName } } }')).toMatchObject({
@@ -369,7 +372,7 @@ test('a query that waits to be sent again does not occupy a slot', async () => {
 });
 
 test('neither addresses, tokens nor text of a broken answer reach the caller; neither tokens nor answers reach the log', async () => {
-  await using gateway = await startGatewayOverFake({}, { config: { upstreamTimeoutMs: 200 } });
+  await using gateway = await startGatewayOverService({}, { config: { upstreamTimeoutMs: 200 } });
   const marked = { authorization: 'Bearer of-the-service', 'set-cookie': 'a=of-the-service' };
   const replies: Reply[] = [
     cut,
@@ -399,7 +402,7 @@ test('neither addresses, tokens nor text of a broken answer reach the caller; ne
     ...replies.map((each) => [PERSONS, each] as const),
     ...pages.map((each) => ['{ allPersons { id } }', each] as const),
   ]) {
-    gateway.upstream.answer(reply);
+    gateway.service.answer(reply);
     const response = await gateway.fetch('/graphql', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -407,12 +410,12 @@ test('neither addresses, tokens nor text of a broken answer reach the caller; ne
     });
     answers.push(JSON.stringify([...response.headers]), await response.text());
   }
-  await gateway.upstream[Symbol.asyncDispose]();
+  await gateway.service[Symbol.asyncDispose]();
   answers.push(JSON.stringify(await gateway.ask(PERSONS)));
 
   const allAnswers = answers.join('\n');
   const written = JSON.stringify(gateway.logged);
-  const { host, port } = new URL(gateway.upstream.url);
+  const { host, port } = new URL(gateway.service.url);
   const { pair } = (await gateway.store.read()).state!;
   expect(answers.filter((answer) => answer.includes('"code":"UPSTREAM_'))).toHaveLength(
     replies.length + pages.length + 1,
@@ -433,7 +436,7 @@ function failed(code: string) {
 }
 
 function startRich(config: TestGatewayOptions['config'] = {}, schema = fullService().schema) {
-  return startGatewayOverFake(
+  return startGatewayOverService(
     { schema },
     { snapshot: fullSdl, config: { mutations: 'all', ...config } },
   );

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { refreshedOnce } from '../support/gateway/over-fake.ts';
+import { refreshedOnce } from '../support/gateway/over-service.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
 import { startService } from '../service/service.ts';
 import { honest, refusal } from '../support/imitations/scripted.ts';

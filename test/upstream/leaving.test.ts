@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { listen } from '../../src/http/listen.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { after, honest, refusal, text } from '../support/imitations/scripted.ts';
 import { silence, unfinished } from '../support/imitations/hostile-sockets.ts';
 
@@ -16,18 +16,18 @@ test.each([
 ] as const)(
   'when a caller leaves, the request at the service is aborted, and no failure is logged: %s',
   async (_when, query, [reply, ...replies]) => {
-    await using gateway = await startGatewayOverFake({ persons: 1000 });
-    const { upstream } = gateway;
+    await using gateway = await startGatewayOverService({ persons: 1000 });
+    const { service } = gateway;
     const sent = 1 + replies.length;
-    upstream.answer(reply, ...replies, honest);
+    service.answer(reply, ...replies, honest);
     const caller = new AbortController();
     const left = Promise.allSettled([gateway.ask(query, {}, { signal: caller.signal })]);
-    await upstream.arrived(sent);
+    await service.arrived(sent);
     caller.abort();
-    expect(await upstream.received[sent - 1]!.over).toBe('cut');
+    expect(await service.received[sent - 1]!.over).toBe('cut');
     await left;
     expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
-    expect(upstream.received).toHaveLength(sent + 1);
+    expect(service.received).toHaveLength(sent + 1);
     const WARN = 40;
     expect(gateway.logged.filter(({ level }) => Number(level) >= WARN)).toEqual([]);
   },
@@ -44,34 +44,34 @@ test('a query whose caller left is not sent again', async () => {
       return systemClock.sleep(600_000, signal);
     },
   };
-  await using gateway = await startGatewayOverFake({}, { clock });
-  const { upstream } = gateway;
-  upstream.answer(text('', 503), honest);
+  await using gateway = await startGatewayOverService({}, { clock });
+  const { service } = gateway;
+  service.answer(text('', 503), honest);
   const caller = new AbortController();
-  void upstream.arrived(1).then(() => (isSent = true));
+  void service.arrived(1).then(() => (isSent = true));
   const left = Promise.allSettled([gateway.ask(PERSONS, {}, { signal: caller.signal })]);
   const signal = await asleep.promise;
   caller.abort();
   await left;
   expect(signal?.aborted).toBe(true);
   expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
-  expect(upstream.received).toHaveLength(2);
+  expect(service.received).toHaveLength(2);
 });
 
 test('a caller who leaves while the token is renewed ends neither the renewal nor the wait of others', async () => {
-  await using gateway = await startGatewayOverFake();
-  const { upstream, store } = gateway;
+  await using gateway = await startGatewayOverService();
+  const { service, store } = gateway;
   expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
   const generation = (await store.read()).state!.generation;
-  const both = upstream.arrived(3);
-  upstream.answer(
+  const both = service.arrived(3);
+  service.answer(
     after(both, refusal('token_expired')),
     after(both, refusal('token_expired')),
     honest,
   );
   const caller = new AbortController();
   const left = Promise.allSettled([gateway.ask(PERSONS, { first: 1 }, { signal: caller.signal })]);
-  await upstream.arrived(2);
+  await service.arrived(2);
   const staying = gateway.ask(PERSONS, { first: 2 });
   await both;
   caller.abort();
@@ -81,11 +81,11 @@ test('a caller who leaves while the token is renewed ends neither the renewal no
 });
 
 test('a request whose caller leaves while the token is renewed is not sent again', async () => {
-  await using gateway = await startGatewayOverFake();
-  const { upstream } = gateway;
+  await using gateway = await startGatewayOverService();
+  const { service } = gateway;
   expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
-  upstream.answer(refusal('token_expired'), honest);
-  const renewal = upstream.tokenAnswers.hold('before');
+  service.answer(refusal('token_expired'), honest);
+  const renewal = service.tokenAnswers.hold('before');
   const caller = new AbortController();
   const left = Promise.allSettled([gateway.ask(PERSONS, { first: 1 }, { signal: caller.signal })]);
   await renewal.arrived;
@@ -93,14 +93,14 @@ test('a request whose caller leaves while the token is renewed is not sent again
   await left;
   renewal.release();
   expect((await gateway.ask(PERSONS, { first: 2 })).errors).toBeUndefined();
-  const bodies = upstream.received.map(({ body }) => JSON.parse(body).variables);
+  const bodies = service.received.map(({ body }) => JSON.parse(body).variables);
   expect(bodies).toEqual([{}, { first: 1 }, { first: 2 }]);
 });
 
 test('a caller whose connection breaks has left too, and does not delay others', async () => {
-  await using gateway = await startGatewayOverFake({}, { config: { upstreamConcurrency: 1 } });
-  const { upstream } = gateway;
-  upstream.answer(silence, honest);
+  await using gateway = await startGatewayOverService({}, { config: { upstreamConcurrency: 1 } });
+  const { service } = gateway;
+  service.answer(silence, honest);
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   const post = (signal: AbortSignal | null) =>
     fetch(`${server.url}/graphql`, {
@@ -111,21 +111,21 @@ test('a caller whose connection breaks has left too, and does not delay others',
     });
   const caller = new AbortController();
   const left = Promise.allSettled([post(caller.signal)]);
-  await upstream.arrived(1);
+  await service.arrived(1);
   caller.abort();
-  expect(await upstream.received[0]!.over).toBe('cut');
+  expect(await service.received[0]!.over).toBe('cut');
   await left;
   // The only slot is free again, and the aborted request is not sent a second time.
   expect((await post(null)).status).toBe(200);
-  expect(upstream.received).toHaveLength(2);
+  expect(service.received).toHaveLength(2);
   await server.close();
 });
 
 test('a drain whose caller left before it began ends without an error, and nothing is sent', async () => {
-  await using gateway = await startGatewayOverFake();
+  await using gateway = await startGatewayOverService();
   const signal = AbortSignal.abort(new Error('left'));
   // An unhandled rejection would end the process; here it would fail the run.
   await Promise.allSettled([gateway.ask(ALL, {}, { signal })]);
   await setImmediate();
-  expect(gateway.upstream.received).toHaveLength(0);
+  expect(gateway.service.received).toHaveLength(0);
 });

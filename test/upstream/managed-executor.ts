@@ -4,11 +4,11 @@ import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import { keeperParts } from '../../src/setup/custody.ts';
 import { NO_EMERGENCY } from '../../src/tokens/emergency.ts';
 import { machineWith } from '../support/gateway/gateway.ts';
-import { agingParts, refreshedOnce } from '../support/gateway/over-fake.ts';
+import { agingParts, refreshedOnce } from '../support/gateway/over-service.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { startService, type Service, type ServiceOptions } from '../service/service.ts';
 
-/** The executor by itself, with the tokens that a gateway would keep, in front of a fake upstream. */
+/** The executor by itself, with the tokens that a gateway would keep, in front of a stand-in for the service. */
 interface ManagedExecutor extends AsyncDisposable {
   readonly execute: (request: ExecutionRequest) => Promise<ExecutionResult>;
   readonly upstream: Service;

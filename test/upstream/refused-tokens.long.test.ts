@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest';
 import { codesOf } from '../support/gateway/codes.ts';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import type { ServiceOptions } from '../service/service.ts';
 import { after, honest, refusal } from '../support/imitations/scripted.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
@@ -16,11 +19,11 @@ const DAY = 86_400_000;
 test('200 requests in flight with an expired token cause one refresh, and no caller sees an error', async () => {
   const CALLERS = 200;
   await using gateway = await startUsed({}, { config: { upstreamConcurrency: CALLERS } });
-  const { upstream } = gateway;
-  const before = { ...counts(gateway), executed: upstream.stats.graphql };
-  const allThere = upstream.arrived(before.sent + CALLERS);
+  const { service } = gateway;
+  const before = { ...counts(gateway), executed: service.stats.graphql };
+  const allThere = service.arrived(before.sent + CALLERS);
   gateway.expireTokens();
-  upstream.answer(after(allThere, honest));
+  service.answer(after(allThere, honest));
   const answers = await Promise.all(
     Array.from({ length: CALLERS }, (_, index) => gateway.ask(PERSONS, { first: index + 1 })),
   );
@@ -30,11 +33,11 @@ test('200 requests in flight with an expired token cause one refresh, and no cal
     grants: before.grants + 1,
     sent: before.sent + 2 * CALLERS,
   });
-  expect(upstream.stats.graphql - before.executed).toBe(CALLERS);
-  const replayed = upstream.received.slice(before.sent + CALLERS);
+  expect(service.stats.graphql - before.executed).toBe(CALLERS);
+  const replayed = service.received.slice(before.sent + CALLERS);
   expect(new Set(replayed.map(({ token }) => token)).size).toBe(1);
   expect(replayed.map(({ body }) => body).toSorted()).toEqual(
-    upstream.received
+    service.received
       .slice(before.sent, before.sent + CALLERS)
       .map(({ body }) => body)
       .toSorted(),
@@ -45,19 +48,19 @@ test.each(['token_expired', 'token_revoked', ''])(
   'a request that was refused (%j) with an older token is sent again with the newest, without a refresh',
   async (detail) => {
     await using gateway = await startUsed();
-    const { upstream } = gateway;
+    const { service } = gateway;
     const { refreshes, sent } = counts(gateway);
     const renewed = Promise.withResolvers<void>();
-    upstream.answer(after(renewed.promise, refusal(detail)), refusal('token_expired'), honest);
+    service.answer(after(renewed.promise, refusal(detail)), refusal('token_expired'), honest);
     const slow = gateway.ask(PERSONS, { first: 1 });
-    await upstream.arrived(sent + 1);
+    await service.arrived(sent + 1);
     expect((await gateway.ask(PERSONS, { first: 2 })).errors).toBeUndefined();
     expect(counts(gateway).refreshes).toBe(refreshes + 1);
     renewed.resolve();
     expect((await slow).errors).toBeUndefined();
     expect(counts(gateway)).toMatchObject({ refreshes: refreshes + 1, sent: sent + 4 });
-    expect(upstream.received.at(-1)!.token).toBe(upstream.received.at(-2)!.token);
-    expect(upstream.received.at(-1)!.token).not.toBe(upstream.received.at(-4)!.token);
+    expect(service.received.at(-1)!.token).toBe(service.received.at(-2)!.token);
+    expect(service.received.at(-1)!.token).not.toBe(service.received.at(-4)!.token);
   },
 );
 
@@ -75,7 +78,7 @@ test('a mutation is sent again after an expired token, since it was refused befo
 test('a token that is refused as expired right after its refresh is a coded error, and not a loop', async () => {
   await using gateway = await startUsed();
   const { grants, sent } = counts(gateway);
-  gateway.upstream.answer(refusal('token_expired'));
+  gateway.service.answer(refusal('token_expired'));
   expect(await gateway.ask(PERSONS)).toMatchObject(UNAUTHORIZED);
   // The new token is seconds old: the nodes of the service may not know it yet.
   expect(counts(gateway)).toMatchObject({ grants: grants + 1, sent: sent + 4 });
@@ -90,12 +93,12 @@ test('a token that is refused as expired right after its refresh is a coded erro
 
 test('an expired token whose refresh token is spent is TOKENS_LOST for all callers after four refusals, and not a loop', async () => {
   await using gateway = await startUsed();
-  const { upstream, store } = gateway;
+  const { service, store } = gateway;
   const { pair } = (await store.read()).state!;
-  await spend(upstream.url, pair.refreshToken);
+  await spend(service.url, pair.refreshToken);
   const { grants } = counts(gateway);
   gateway.expireTokens();
-  upstream.answer(refusal('token_expired'));
+  service.answer(refusal('token_expired'));
   const askAll = async () => {
     const answers = await Promise.all(
       Array.from({ length: 5 }, (_, index) => gateway.ask(PERSONS, { first: index + 1 })),
@@ -113,7 +116,7 @@ test('an expired token whose refresh token is spent is TOKENS_LOST for all calle
   expect(counts(gateway).grants).toBe(grants + 4);
 });
 
-interface UsedGateway extends GatewayOverFake {
+interface UsedGateway extends GatewayOverService {
   /** All tokens that the service has issued so far expire, without the gateway knowing. */
   expireTokens(): void;
 }
@@ -125,7 +128,7 @@ async function startUsed(
   query = PERSONS,
 ): Promise<UsedGateway> {
   let ahead = 0;
-  const gateway = await startGatewayOverFake(
+  const gateway = await startGatewayOverService(
     { now: () => Date.now() + ahead, ...upstreamOptions },
     options,
   );
@@ -138,7 +141,7 @@ async function startUsed(
   };
 }
 
-function counts({ upstream: { stats, received } }: GatewayOverFake) {
+function counts({ service: { stats, received } }: GatewayOverService) {
   return {
     refreshes: stats.refreshes,
     grants: stats.requests.oauthToken,

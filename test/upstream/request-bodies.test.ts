@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { serviceOf, type ReceivedOperation } from '../same/service.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { makeExecutableSchema, personPages } from '../support/imitations/honest.ts';
 import { after } from '../support/imitations/scripted.ts';
 
@@ -13,14 +13,14 @@ const SDL = `
 const HELD = /^recruiting_request_bytes (\d+)/m;
 
 test('each request of an operation counts once, also while it waits for others of the operation', async () => {
-  await using gateway = await startGatewayOverFake(
+  await using gateway = await startGatewayOverService(
     { persons: 100 },
     { snapshot: SDL, config: { requestBytes: 12_000_000, maxAliases: 100 } },
   );
-  const { upstream } = gateway;
+  const { service } = gateway;
   const heldBytes = async () => Number(HELD.exec(await gateway.gateway.metrics.text())?.[1]);
   const schema = makeExecutableSchema(SDL, { Query: { persons: personPages(['1', '2']) } });
-  const service = serviceOf({ schema });
+  const answer = serviceOf({ schema });
   const ask = (aliases: number, name: string) => {
     const fields = Array.from(
       { length: aliases },
@@ -30,15 +30,15 @@ test('each request of an operation counts once, also while it waits for others o
   };
   const held = async (aliases: number, name: string) => {
     const gate = Promise.withResolvers<void>();
-    upstream.answer(
+    service.answer(
       after(gate.promise, async (response, { body }) => {
-        const text = await service(JSON.parse(body) as ReceivedOperation);
+        const text = await answer(JSON.parse(body) as ReceivedOperation);
         response.writeHead(200, { 'content-type': 'application/json' }).end(text);
       }),
     );
-    const before = upstream.received.length;
+    const before = service.received.length;
     const answered = ask(aliases, name);
-    await Promise.race([upstream.arrived(before + Math.min(aliases, 8)), answered]);
+    await Promise.race([service.arrived(before + Math.min(aliases, 8)), answered]);
     const bytes = await heldBytes();
     gate.resolve();
     return { bytes, ...(await answered) };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
 import { json } from '../support/imitations/scripted.ts';
 
@@ -15,8 +15,8 @@ test.each([
 ])(
   'the error and the log line of %s have the id by which the service finds the request',
   async (_what, reply) => {
-    await using gateway = await startGatewayOverFake();
-    gateway.upstream.answer(reply);
+    await using gateway = await startGatewayOverService();
+    gateway.service.answer(reply);
     const { errors } = await gateway.ask(PERSONS);
     expect(errors).toMatchObject([{ extensions: { serviceRequestId: 'svc-1' } }]);
     expect(lineOf(gateway)).toMatchObject({ serviceRequestId: 'svc-1' });
@@ -24,8 +24,8 @@ test.each([
 );
 
 test('with introspection off, only the log line has the id of the service', async () => {
-  await using gateway = await startGatewayOverFake({}, { config: { introspection: false } });
-  gateway.upstream.answer(withId(400, 'svc-1'));
+  await using gateway = await startGatewayOverService({}, { config: { introspection: false } });
+  gateway.service.answer(withId(400, 'svc-1'));
   const { errors } = await gateway.ask(PERSONS);
   expect(errors![0]!.extensions).toEqual({
     code: 'UPSTREAM_BAD_RESPONSE',
@@ -41,9 +41,9 @@ test.each<[string, (token: string) => string]>([
   ['has quotes', () => '"a"'],
   ['has the token', (token) => `echo-${token}`],
 ])('an id of the service that %s is not passed on', async (_what, idWith) => {
-  await using gateway = await startGatewayOverFake();
+  await using gateway = await startGatewayOverService();
   const { pair } = (await gateway.store.read()).state!;
-  gateway.upstream.answer(withId(400, idWith(pair.accessToken)));
+  gateway.service.answer(withId(400, idWith(pair.accessToken)));
   const { errors } = await gateway.ask(PERSONS);
   expect(errors![0]!.extensions).not.toHaveProperty('serviceRequestId');
   expect(lineOf(gateway)).not.toHaveProperty('serviceRequestId');

@@ -1,16 +1,15 @@
 import { expect, test, vi } from 'vitest';
 import { thisMachine } from '../../src/setup/machine.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { startServer } from '../support/test-server.ts';
 import { startHeldUpstream } from './held-upstream.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 
 test('a query is sent as the interface requires: POST, JSON, a bearer token and the agent', async () => {
-  await using gateway = await startGatewayOverFake({}, { config: { agent: 'acme-intranet/7' } });
+  await using gateway = await startGatewayOverService({}, { config: { agent: 'acme-intranet/7' } });
   await gateway.ask(PERSONS, { first: 2 });
-  const { method, headers, token, body } = gateway.upstream.received[0]!;
+  const { method, headers, token, body } = gateway.service.received[0]!;
   const { state } = await gateway.store.read();
   expect(method).toBe('POST');
   expect(headers['content-type']).toBe('application/json');
@@ -25,21 +24,21 @@ test('a query is sent as the interface requires: POST, JSON, a bearer token and 
 });
 
 test('requests to the token link and the token endpoint name the agent too', async () => {
-  await using gateway = await startGatewayOverFake({}, { config: { agent: 'acme-intranet/7' } });
-  expect(gateway.upstream.otherAgents).toEqual(Array<string>(4).fill('acme-intranet/7'));
+  await using gateway = await startGatewayOverService({}, { config: { agent: 'acme-intranet/7' } });
+  expect(gateway.service.otherAgents).toEqual(Array<string>(4).fill('acme-intranet/7'));
 });
 
 test('without RECRUITING_AGENT, every request has a contact in its User-Agent, and asks for one', async () => {
-  await using gateway = await startGatewayOverFake();
+  await using gateway = await startGatewayOverService();
   await gateway.ask(PERSONS);
-  const { otherAgents, received } = gateway.upstream;
+  const { otherAgents, received } = gateway.service;
   for (const agent of [...otherAgents, received[0]!.headers['user-agent']]) {
     expect(agent).toMatch(/^[^\s/()]+\/[^\s()]+ \([^()]*RECRUITING_AGENT[^()]*\)$/);
   }
 });
 
 test('headers of callers are not sent to the service', async () => {
-  await using gateway = await startGatewayOverFake();
+  await using gateway = await startGatewayOverService();
   const { errors } = await gateway.ask(
     PERSONS,
     {},
@@ -57,7 +56,7 @@ test('headers of callers are not sent to the service', async () => {
     },
   );
   expect(errors).toBeUndefined();
-  const { headers, body } = gateway.upstream.received[0]!;
+  const { headers, body } = gateway.service.received[0]!;
   expect(JSON.stringify([headers, body])).not.toMatch(/of-the-caller|203\.0\.113\.7/);
   expect(Object.keys(headers).toSorted()).toEqual([
     'accept',
@@ -74,9 +73,9 @@ test('headers of callers are not sent to the service', async () => {
 });
 
 test('a base address may have a path', async () => {
-  await using gateway = await startGatewayOverFake({ base: '/recruiting/v2' });
+  await using gateway = await startGatewayOverService({ base: '/recruiting/v2' });
   expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
-  expect(gateway.upstream.received).toHaveLength(1);
+  expect(gateway.service.received).toHaveLength(1);
 });
 
 test('requests go through the proxy that the environment names', async () => {
@@ -91,25 +90,25 @@ test('requests go through the proxy that the environment names', async () => {
 });
 
 test('queries one after the other share a connection', async () => {
-  await using gateway = await startGatewayOverFake();
+  await using gateway = await startGatewayOverService();
   for (let first = 1; first <= 50; first += 1) await gateway.ask(PERSONS, { first });
-  const connections = new Set(gateway.upstream.received.map(({ connection }) => connection));
-  expect(gateway.upstream.received).toHaveLength(50);
+  const connections = new Set(gateway.service.received.map(({ connection }) => connection));
+  expect(gateway.service.received).toHaveLength(50);
   expect(connections.size).toBeLessThanOrEqual(2);
 });
 
 test('a connection that the service closed while it was idle causes no error', async () => {
-  await using gateway = await startGatewayOverFake();
+  await using gateway = await startGatewayOverService();
   for (let first = 1; first <= 5; first += 1) {
     expect((await gateway.ask(PERSONS, { first })).errors).toBeUndefined();
-    const { connection } = gateway.upstream.received.at(-1)!;
+    const { connection } = gateway.service.received.at(-1)!;
     connection.destroy();
   }
 });
 
 test('the timeout of a request begins with its turn', async () => {
   const LATENCY = 120;
-  await using gateway = await startGatewayOverSandbox(
+  await using gateway = await startGatewayOverService(
     { latency: LATENCY },
     { config: { upstreamConcurrency: 1, upstreamTimeoutMs: 4 * LATENCY } },
   );

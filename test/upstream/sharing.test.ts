@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { after, honest, json, text } from '../support/imitations/scripted.ts';
 import { cut } from '../support/imitations/hostile-sockets.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
@@ -93,36 +93,36 @@ const NEW = { data: { candidate: { name: 'Ada' } } };
 
 test('a query that starts during a mutation joins none from before it, and one that starts after it joins none from during it', async () => {
   await using gateway = await startRich();
-  const { upstream } = gateway;
+  const { service } = gateway;
   const old = Promise.withResolvers<void>();
   const done = Promise.withResolvers<void>();
-  upstream.answer(
+  service.answer(
     after(old.promise, json(OLD)),
     after(done.promise, honest),
     after(old.promise, json(OLD)),
     honest,
   );
   const answers = [gateway.ask(NAME)];
-  await upstream.arrived(1);
+  await service.arrived(1);
   const renaming = gateway.ask(RENAME);
-  await upstream.arrived(2);
+  await service.arrived(2);
   answers.push(gateway.ask(NAME));
-  await upstream.arrived(3);
+  await service.arrived(3);
   done.resolve();
   await renaming;
   expect(await gateway.ask(NAME)).toEqual(NEW);
   old.resolve();
   expect(await Promise.all(answers)).toEqual([OLD, OLD]);
-  expect(upstream.received).toHaveLength(4);
+  expect(service.received).toHaveLength(4);
 });
 
 test('queries do not join one from before a mutation that failed, since it may have been executed', async () => {
   await using gateway = await startRich();
-  const { upstream } = gateway;
+  const { service } = gateway;
   const gate = Promise.withResolvers<void>();
-  upstream.answer(after(gate.promise, json(OLD)), cut, json(NEW));
+  service.answer(after(gate.promise, json(OLD)), cut, json(NEW));
   const before = gateway.ask(NAME);
-  await upstream.arrived(1);
+  await service.arrived(1);
   expect((await gateway.ask(RENAME)).errors).toHaveLength(1);
   expect(await gateway.ask(NAME)).toEqual(NEW);
   gate.resolve();
@@ -140,20 +140,20 @@ test.each([
   ['a failure', text('', 404), 'UPSTREAM_BAD_RESPONSE'],
   ['an error', json({ errors: [{ message: 'No.', extensions: { code: 'NO' } }] }), 'NO'],
 ])('%s is reported to all who share a request, to each at its own path', async (_, reply, code) => {
-  await using gateway = await startGatewayOverFake();
-  const { upstream } = gateway;
+  await using gateway = await startGatewayOverService();
+  const { service } = gateway;
   const gate = Promise.withResolvers<void>();
-  upstream.answer(after(gate.promise, reply));
+  service.answer(after(gate.promise, reply));
   const aliases = ['a', 'b', 'c'];
   const answers = aliases.map((alias) => gateway.ask(`{ ${alias}: allPersons(limit: 2) { id } }`));
   const other = gateway.ask('{ allPersons(limit: 3) { id } }');
-  await upstream.arrived(2);
+  await service.arrived(2);
   gate.resolve();
   for (const [index, { errors }] of (await Promise.all(answers)).entries()) {
     expect(errors).toMatchObject([{ path: [aliases[index]], extensions: { code } }]);
   }
   await other;
-  expect(upstream.received).toHaveLength(2);
+  expect(service.received).toHaveLength(2);
 });
 
 test('an interactive query does not join an equal one of a drain, and pressure is reported to all who joined', async () => {
@@ -197,5 +197,5 @@ test('long queries of the same length have short keys, and those above 64 KB are
 });
 
 function startRich(schema = fullService().schema) {
-  return startGatewayOverFake({ schema }, { snapshot: fullSdl, config: { mutations: 'all' } });
+  return startGatewayOverService({ schema }, { snapshot: fullSdl, config: { mutations: 'all' } });
 }

@@ -5,7 +5,10 @@ import { listen, type Listening } from '../../../src/http/listen.ts';
 import { headOf, openBare } from '../../support/clients/bare-client.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
-import { startGatewayOverFake, type GatewayOverFake } from '../../support/gateway/over-fake.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../../support/gateway/over-service.ts';
 import { makeExecutableSchema, personPages, PERSONS } from '../../support/imitations/honest.ts';
 import { post, type Body } from '../front.ts';
 import { seconds, startIssuer, type Issuer } from './issuer.ts';
@@ -43,7 +46,7 @@ const apiKeys = [
 const SUBJECT = 'ada-lovelace';
 
 let issuer: Issuer;
-let gateway: GatewayOverFake;
+let gateway: GatewayOverService;
 let server: Listening;
 beforeAll(async () => {
   issuer = await startIssuer();
@@ -51,7 +54,7 @@ beforeAll(async () => {
   await issuer.addKey('EdDSA', 'ed');
   const config = { auth: { apiKeys, jwt: issuer.jwt }, mutations: 'all' as const, maxAliases: 1 };
   const overrides = { fields: { 'Person.email': { scope: 'pii' } } };
-  gateway = await startGatewayOverFake({ schema }, { snapshot: SDL, overrides, config });
+  gateway = await startGatewayOverService({ schema }, { snapshot: SDL, overrides, config });
   server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
 });
 afterAll(async () => {
@@ -214,7 +217,7 @@ const CALLERS: readonly Row[] = [
 
 test.each(CALLERS)('%s is %s', async (_, outcome, make, query) => {
   const headers = await make();
-  const before = gateway.upstream.received.length;
+  const before = gateway.service.received.length;
   const response = await gateway.fetch('/graphql', post({ query }, headers));
   const text = await response.text();
   const { data, errors } = JSON.parse(text) as Body;
@@ -227,13 +230,13 @@ test.each(CALLERS)('%s is %s', async (_, outcome, make, query) => {
       [outcome],
     ]);
     expect(response.status).toBe(outcome === 'UNAUTHENTICATED' ? 401 : 200);
-    expect(gateway.upstream.received).toHaveLength(before);
+    expect(gateway.service.received).toHaveLength(before);
   }
   const parts = Object.values(headers).flatMap((sent) => sent.split(/[ .]/));
   const seen = JSON.stringify([
     text,
     gateway.logged,
-    gateway.upstream.received.map((request) => [request.headers, request.body]),
+    gateway.service.received.map((request) => [request.headers, request.body]),
   ]);
   // No credential is repeated, logged or sent on.
   for (const part of [...parts.filter(({ length }) => length > 12), SUBJECT]) {
@@ -320,7 +323,7 @@ test.each<[string, 'keys' | 'tokens' | 'both', Sent, string, string]>([
     apiKeys: accepted === 'tokens' ? [] : [entryFor(PORTAL, 'portal', 'read')],
     jwt: accepted === 'keys' ? undefined : issuer.jwt,
   };
-  await using other = await startGateway(gateway.upstream, { config: { auth } });
+  await using other = await startGateway(gateway.service, { config: { auth } });
   const accept = 'application/graphql-response+json, application/json;q=0.9';
   const ask = (headers: Headers) =>
     other.fetch('/graphql', post({ query: '{ __typename }' }, { accept, ...headers }));

@@ -3,7 +3,7 @@ import type { JWK } from 'jose';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { keySet, MAX_AGE_MS, RETRY_MS } from '../../../src/http/auth/key-set.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
-import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../../support/gateway/over-service.ts';
 import { recordingLog } from '../../support/gateway/recording-log.ts';
 import { ManualClock } from '../../support/random/manual-clock.ts';
 import { startProxy } from '../../support/tokens/proxy-server.ts';
@@ -163,7 +163,7 @@ test('the request for the keys goes through the system’s proxy', async () => {
 /** A gateway that accepts a key, and tokens of the issuer. */
 async function openDoor() {
   const auth = { apiKeys: [entryFor('a key', 'portal', 'read')], jwt: issuer.jwt };
-  const gateway = await startGatewayOverSandbox({ persons: 1 }, { config: { auth } });
+  const gateway = await startGatewayOverService({ persons: 1 }, { config: { auth } });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   const before = issuer.requests;
   return {

@@ -3,7 +3,6 @@ import type { Plugin } from 'graphql-yoga';
 import { systemClock, type Clock } from '../../../src/clock.ts';
 import { readConfig, type Config } from '../../../src/config.ts';
 import { createGateway } from '../../../src/gateway.ts';
-import { startService, type Service, type ServiceOptions } from '../../service/service.ts';
 import { keeperParts } from '../../../src/setup/custody.ts';
 import { NO_EMERGENCY, type Emergency } from '../../../src/tokens/emergency.ts';
 import type { TokenStore } from '../../../src/tokens/store.ts';
@@ -121,21 +120,4 @@ export async function startGateway(
 /** No proxies, and a process that the audit trail of the tokens calls `gateway/1`. */
 export function machineWith(clock: Clock) {
   return { env: {}, owner: { host: 'gateway', pid: 1 }, clock };
-}
-
-/** A gateway over a sandbox of its own. */
-export async function startGatewayOverSandbox(
-  sandboxOptions: ServiceOptions = {},
-  options: TestGatewayOptions = {},
-): Promise<TestGateway & { sandbox: Service }> {
-  const sandbox = await startService(sandboxOptions);
-  const started = await startGateway(sandbox, options);
-  return {
-    ...started,
-    sandbox,
-    [Symbol.asyncDispose]: async () => {
-      await started[Symbol.asyncDispose]();
-      await sandbox.close();
-    },
-  };
 }

@@ -1,6 +1,6 @@
 import { makeExecutableSchema, pageOf, type PageArgs } from '../imitations/honest.ts';
 import type { TestGatewayOptions } from './gateway.ts';
-import { startGatewayOverFake } from './over-fake.ts';
+import { startGatewayOverService } from './over-service.ts';
 
 const TEAMS_SDL = /* GraphQL */ `
   type Query {
@@ -79,7 +79,7 @@ export async function startTeams(
       members: ({ members }: Team, args: PageArgs) => pageOf(members, args, MEMBERS_OF_A_PAGE),
     },
   };
-  const world = await startGatewayOverFake(
+  const world = await startGatewayOverService(
     { schema: makeExecutableSchema(TEAMS_SDL, resolvers) },
     { snapshot: TEAMS_SDL, ...gateway, config: { mutations: 'all', ...gateway.config } },
   );

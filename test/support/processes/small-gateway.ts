@@ -16,7 +16,7 @@ export interface SmallGateway extends AsyncDisposable {
   ask(body: object | string): Promise<string>;
 }
 
-/** @param env settings beside those of the fake upstream */
+/** @param env settings beside those of the service */
 export async function startSmallGateway(env: Record<string, string> = {}): Promise<SmallGateway> {
   await using ends = new AsyncDisposableStack();
   const folder = ends.use(temporaryFolder());

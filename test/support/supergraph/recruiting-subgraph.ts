@@ -1,6 +1,6 @@
 import { entryFor } from '../gateway/api-key.ts';
 import type { PublishedSubgraph } from './composition.ts';
-import { startGatewayOverSandbox } from '../gateway/gateway.ts';
+import { startGatewayOverService } from '../gateway/over-service.ts';
 import { serveRecorded, type RecordedServer } from './recorded-server.ts';
 
 /** The credential of the router, the only one that may request entities. */
@@ -18,7 +18,7 @@ export interface RecruitingSubgraph extends RecordedServer, PublishedSubgraph {
 
 /** @param prefix SCHEMA_PREFIX */
 export async function startRecruiting(prefix: string): Promise<RecruitingSubgraph> {
-  const gateway = await startGatewayOverSandbox(
+  const gateway = await startGatewayOverService(
     { persons: 230 },
     {
       config: {

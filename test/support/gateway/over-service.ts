@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import { systemClock, type Clock } from '../../../src/clock.ts';
 import type { TokenStore } from '../../../src/tokens/store.ts';
-import type { Service, ServiceOptions } from '../../service/service.ts';
-import { startGatewayOverSandbox, type TestGateway, type TestGatewayOptions } from './gateway.ts';
+import { startService, type Service, type ServiceOptions } from '../../service/service.ts';
+import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { memoryStore } from './stores.ts';
 
-export interface GatewayOverFake extends TestGateway {
-  readonly upstream: Service;
+export interface GatewayOverService extends TestGateway {
+  readonly service: Service;
   /** The waits before each repeated request, ms. */
   readonly waits: readonly number[];
   /** Makes the tokens older: those that are seconds old are treated in another way. */
@@ -15,18 +15,29 @@ export interface GatewayOverFake extends TestGateway {
 }
 
 /**
- * A gateway over a fake upstream. Its token set was imported, and refreshed once a minute ago. Retries do not wait.
+ * A gateway over a stand-in for the service of its own. Its token set was imported, and refreshed once a minute ago.
+ * Retries do not wait.
  */
-export async function startGatewayOverFake(
-  upstreamOptions: ServiceOptions = {},
+export async function startGatewayOverService(
+  serviceOptions: ServiceOptions = {},
   options: TestGatewayOptions = {},
-): Promise<GatewayOverFake> {
+): Promise<GatewayOverService> {
   const waits: number[] = [];
   const { store, clock, age } = agingParts(waits);
-  const started = await startGatewayOverSandbox(upstreamOptions, { clock, store, ...options });
+  const service = await startService(serviceOptions);
+  const started = await startGateway(service, { clock, store, ...options });
   await refreshedOnce(started.store);
   age(60_000);
-  return { ...started, upstream: started.sandbox, waits, age };
+  return {
+    ...started,
+    service,
+    waits,
+    age,
+    [Symbol.asyncDispose]: async () => {
+      await started[Symbol.asyncDispose]();
+      await service.close();
+    },
+  };
 }
 
 /** A store in memory and an impatient clock, whose times can be set ahead. */
