@@ -17,7 +17,7 @@ import { withCursors, type Answer } from '../judge/cursors.ts';
 import { randomOperation, type Operation } from '../judge/operation.ts';
 import { fullWorld } from '../judge/world.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { fullService } from '../support/imitations/honest.ts';
+import { fullService } from '../service/full.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { secondService } from './people.ts';
 

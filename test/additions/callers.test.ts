@@ -7,7 +7,7 @@ import type { Additions } from '../../src/additions/additions.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { breakableStore } from '../support/gateway/stores.ts';
-import { refusal } from '../support/imitations/scripted.ts';
+import { refusal } from '../service/replies.ts';
 import { PEOPLE, peopleService } from './people.ts';
 
 type Stitched = { schema: { extensions: { stitchingInfo: { subschemaMap: Map<object, never> } } } };

@@ -6,7 +6,7 @@ import {
   startGatewayOverService,
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
-import { altered, honest } from '../support/imitations/scripted.ts';
+import { altered, honest } from '../service/replies.ts';
 import { serveRecorded } from '../support/supergraph/recorded-server.ts';
 import { PEOPLE, peopleAdditions, peopleService, secondService } from './people.ts';
 

@@ -3,7 +3,7 @@ import { forwardArgsToSelectionSet } from '@graphql-tools/stitch';
 import { parseSelectionSet, type ExecutionRequest } from '@graphql-tools/utils';
 import { buildSchema, execute, GraphQLError, type GraphQLSchema } from 'graphql';
 import type { Additions } from '../../src/additions/additions.ts';
-import { failure, makeExecutableSchema, pageOf } from '../support/imitations/honest.ts';
+import { failure, makeExecutableSchema, pageOf } from '../service/lists.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

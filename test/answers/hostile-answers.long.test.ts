@@ -6,10 +6,10 @@ import {
   startGatewayOverService,
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
-import { honest } from '../support/imitations/scripted.ts';
-import { hostile } from '../support/imitations/hostile-bytes.ts';
+import { fullSdl, fullService } from '../service/full.ts';
+import { honest } from '../service/replies.ts';
+import { hostile } from './hostile-bytes.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { fullSdl, fullService } from '../support/imitations/honest.ts';
 import { wrote } from '../support/gateway/written.ts';
 
 const RUNS = randomRuns(200);

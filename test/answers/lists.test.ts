@@ -3,7 +3,7 @@ import {
   startGatewayOverService,
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
-import { altered, json, text, type AnsweredPage } from '../support/imitations/scripted.ts';
+import { altered, type AnsweredPage, json, text } from '../service/replies.ts';
 
 type Path = (string | number)[];
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { fullSdl, fullService } from '../support/imitations/honest.ts';
+import { fullSdl, fullService } from '../service/full.ts';
 
 // How many requests an operation costs the service. Those of references of routers are in schema/entities.test.ts.
 

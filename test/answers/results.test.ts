@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { joinedAnswer } from '../support/clients/multipart.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
+import { makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
 
 // A list behind a result, of which a page in the middle is an error. Random results are in schema/random-lists.test.ts.
 

@@ -6,7 +6,7 @@ import { readConfig } from '../../src/config.ts';
 import type { SnapshotSettings } from '../../src/schema/served/served-schema.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { runHere } from '../support/gateway/run-here.ts';
-import { fullSdl } from '../support/imitations/honest.ts';
+import { fullSdl } from '../service/full.ts';
 import {
   introspected,
   introspectedAsIn2016,
@@ -14,7 +14,7 @@ import {
   json,
   refusal,
   text,
-} from '../support/imitations/scripted.ts';
+} from '../service/replies.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();

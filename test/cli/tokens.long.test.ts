@@ -14,7 +14,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { moveTo, successor, type State } from '../../src/tokens/state.ts';
 import { startService } from '../service/service.ts';
 import { startHere } from '../support/gateway/run-here.ts';
-import { refusal } from '../support/imitations/scripted.ts';
+import { refusal } from '../service/replies.ts';
 import { refusingAddress, startServer } from '../support/test-server.ts';
 import { pairOf } from '../tokens/values.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';

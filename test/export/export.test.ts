@@ -10,7 +10,7 @@ import { type TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
-import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
+import { makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 

@@ -5,7 +5,7 @@
 import { connect } from 'node:net';
 import { expect, test, vi } from 'vitest';
 import type { Reply } from '../service/service.ts';
-import { after, honest, json } from '../support/imitations/scripted.ts';
+import { after, honest, json } from '../service/replies.ts';
 import { startSmallGateway, type SmallGateway } from '../support/processes/small-gateway.ts';
 
 const PERSONS = '{ persons(first: 1) { items { id } } }';

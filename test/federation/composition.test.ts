@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { fullSdl } from '../support/imitations/honest.ts';
+import { fullSdl } from '../service/full.ts';
 import { compose } from '../support/supergraph/composition.ts';
 import { payrollSdl } from '../support/supergraph/payroll-subgraph.ts';
 import { printedSubgraph } from '../support/supergraph/printed-subgraph.ts';

@@ -4,7 +4,7 @@ import { systemClock } from '../../src/clock.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { honest } from '../support/imitations/scripted.ts';
+import { honest } from '../service/replies.ts';
 
 const GREEDY = 'key-of-a-greedy-caller';
 const OTHER = 'key-of-another-caller';

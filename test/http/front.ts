@@ -5,7 +5,7 @@ import {
   type TestGateway,
   type TestGatewayOptions,
 } from '../support/gateway/gateway.ts';
-import { fullSdl, fullService } from '../support/imitations/honest.ts';
+import { fullSdl, fullService } from '../service/full.ts';
 
 /** A gateway over the full service on a real port, so that the tests include what Node does to a request. */
 export interface Front extends AsyncDisposable {

@@ -5,7 +5,7 @@ import { createGraphiql } from '../../src/http/graphiql/graphiql.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { type TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { makeExecutableSchema } from '../support/imitations/honest.ts';
+import { makeExecutableSchema } from '../service/lists.ts';
 import { startSandboxInside } from '../support/gateway/sandbox-inside.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
 

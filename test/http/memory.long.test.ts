@@ -10,15 +10,9 @@ import { codesOf } from '../support/gateway/codes.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import {
-  fullSdl,
-  fullService,
-  makeExecutableSchema,
-  pageOf,
-  type PageArgs,
-} from '../support/imitations/honest.ts';
-import { silence } from '../support/imitations/hostile-sockets.ts';
-import { honest, json, text } from '../support/imitations/scripted.ts';
+import { fullSdl, fullService } from '../service/full.ts';
+import { makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
+import { honest, json, silence, text } from '../service/replies.ts';
 import { post } from './front.ts';
 
 // What requests and answers hold, while their clients read slowly, leave, or ask for too much.

@@ -3,7 +3,7 @@ import { printSchema } from 'graphql';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { type TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { fullService } from '../support/imitations/honest.ts';
+import { fullService } from '../service/full.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
 import { codesOf } from '../support/gateway/codes.ts';
 

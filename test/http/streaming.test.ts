@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
-import { after, altered, honest, json } from '../support/imitations/scripted.ts';
+import { after, altered, honest, json } from '../service/replies.ts';
 import { all, ask, list, next, partsOf, whole } from '../support/clients/multipart.ts';
 
 test('the first records are sent after one page, before the second page has arrived', async () => {

@@ -3,7 +3,7 @@ import type { Plugin } from 'graphql-yoga';
 import { expect, onTestFinished, test } from 'vitest';
 import { startService } from '../service/service.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { honest, refusal } from '../support/imitations/scripted.ts';
+import { honest, refusal } from '../service/replies.ts';
 import { ask } from '../support/clients/multipart.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
 import { breakableStore } from '../support/gateway/stores.ts';

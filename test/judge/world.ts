@@ -5,7 +5,8 @@ import { PersonList } from '../../sandbox/person-list.ts';
 import { objectTypesOf } from '../../src/schema/derived.ts';
 import { serveSnapshot, type ServedSchema } from '../../src/schema/served/served-schema.ts';
 import { resultsSchema, richSchema } from '../service/schemas.ts';
-import { fullScalar, fullService } from '../support/imitations/honest.ts';
+import { fullService } from '../service/full.ts';
+import { range } from '../service/lists.ts';
 import { createOracle, type Oracle } from './oracle.ts';
 
 /** A service whose records never change, and what the gateway makes of its schema. */
@@ -94,5 +95,39 @@ function usualScalar(name: string, g: GeneratorValue): unknown {
       return g(fc.boolean);
     default:
       return g(fc.constantFrom, 'a', 'er', 'engineer', '', '7', 'é"\\');
+  }
+}
+
+/** Representations of entities, some of them invalid. */
+const representations: unknown[] = [
+  ...range(4).map((id) => ({ __typename: 'Vacancy', id })),
+  ...range(7).map((id) => ({ __typename: 'Candidate', id: String(id) })),
+  { __typename: 'Vacancy', id: 600 },
+  { __typename: 'Candidate', id: 1.5 },
+  { __typename: 'Agency', id: 'a1' },
+  { __typename: 'Nobody', id: 1 },
+  { __typename: 'Vacancy' },
+  { id: 1 },
+  [1],
+  'Vacancy',
+];
+
+/** A random value of one of the scalars of the schema, or of the gateway. */
+function fullScalar(name: string, g: fc.GeneratorValue): unknown {
+  switch (name) {
+    case 'Int':
+      return g(fc.integer, { min: -1, max: g(fc.constantFrom, 8, 120) });
+    case 'Float':
+      return g(fc.integer, { min: -10, max: 10 });
+    case 'Boolean':
+      return g(fc.boolean);
+    case 'DateTime':
+      return '2026-01-05T00:00:00Z';
+    case 'Json':
+      return g(fc.constantFrom, 1, 'x', true);
+    case '_Any':
+      return g(fc.constantFrom, ...representations);
+    default:
+      return g(fc.constantFrom, 'Title 3', 'Agency 2', '10', '', 'é"\\');
   }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
-import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
+import { makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
 
 interface Person {
   id: string;

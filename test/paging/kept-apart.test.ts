@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { after, honest } from '../support/imitations/scripted.ts';
+import { after, honest } from '../service/replies.ts';
 import { startTeams } from '../support/gateway/teams.ts';
 
 interface Teams {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import type { Received, Reply, ServiceOptions } from '../service/service.ts';
-import { honest, json, text } from '../support/imitations/scripted.ts';
+import { honest, json, text } from '../service/replies.ts';
 import { startTeams } from '../support/gateway/teams.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 

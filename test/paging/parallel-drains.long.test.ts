@@ -5,7 +5,7 @@ import {
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
 import type { ServiceOptions, Reply } from '../service/service.ts';
-import { honest, text } from '../support/imitations/scripted.ts';
+import { honest, text } from '../service/replies.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { idOf } from '../../sandbox/person-list.ts';
 import { readPair } from '../../src/tokens/pair.ts';

@@ -4,13 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { Totals } from '../../src/paging/totals.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import {
-  failure,
-  makeExecutableSchema,
-  pageOf,
-  type PageArgs,
-} from '../support/imitations/honest.ts';
-import { after, honest, json } from '../support/imitations/scripted.ts';
+import { failure, makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
+import { after, honest, json } from '../service/replies.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 

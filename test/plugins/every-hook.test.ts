@@ -5,7 +5,7 @@ import { ask } from '../support/clients/multipart.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import { type TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { json } from '../support/imitations/scripted.ts';
+import { json } from '../service/replies.ts';
 import {
   FAILING,
   got,

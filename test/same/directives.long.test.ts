@@ -13,8 +13,8 @@ import {
 } from 'graphql';
 import { expect, test } from 'vitest';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { makeExecutableSchema, personPages, PERSONS } from '../support/imitations/honest.ts';
-import { json } from '../support/imitations/scripted.ts';
+import { makeExecutableSchema, personPages, PERSONS } from '../service/lists.ts';
+import { json } from '../service/replies.ts';
 import { randomOperation, vocabularyOf } from '../judge/operation.ts';
 import { randomRuns, usually } from '../support/random/random-runs.ts';
 import { sideBySide } from './side-by-side.ts';

@@ -1,6 +1,6 @@
 import { buildSchema, type GraphQLFieldResolver } from 'graphql';
 import { expect, test } from 'vitest';
-import { makeExecutableSchema } from '../support/imitations/honest.ts';
+import { makeExecutableSchema } from '../service/lists.ts';
 import { sideBySide } from './side-by-side.ts';
 
 test('the query type below itself is answered as a nested object, not as the root', async () => {

@@ -2,7 +2,7 @@ import { buildSchema } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { text } from '../support/imitations/scripted.ts';
+import { text } from '../service/replies.ts';
 import { canonical } from './exact-json.ts';
 import { startSideBySide, type SideBySide } from './side-by-side.ts';
 

@@ -1,6 +1,6 @@
 import { GraphQLError, type ValueNode } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { makeExecutableSchema } from '../support/imitations/honest.ts';
+import { makeExecutableSchema } from '../service/lists.ts';
 import { startSideBySide, type SideBySide } from './side-by-side.ts';
 
 /** Every field returns its arguments. */

@@ -3,16 +3,15 @@ import {
   startGatewayOverService,
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
+import { fullSdl, fullService } from '../service/full.ts';
 import {
-  fullSdl,
-  fullService,
   makeExecutableSchema,
+  type PageArgs,
   pageOf,
   personPages,
   PERSONS,
-  type PageArgs,
-} from '../support/imitations/honest.ts';
-import { json } from '../support/imitations/scripted.ts';
+} from '../service/lists.ts';
+import { json } from '../service/replies.ts';
 
 let full: GatewayOverService;
 beforeAll(async () => {

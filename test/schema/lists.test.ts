@@ -1,14 +1,9 @@
 /** Lists that are odd, below records, or without ids: what no model of paging has. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import {
-  fullSdl,
-  fullService,
-  makeExecutableSchema,
-  pageOf,
-  type PageArgs,
-} from '../support/imitations/honest.ts';
-import { after, honest } from '../support/imitations/scripted.ts';
+import { fullSdl, fullService } from '../service/full.ts';
+import { makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
+import { after, honest } from '../service/replies.ts';
 import { startTeams } from '../support/gateway/teams.ts';
 import { all, putTogether } from '../support/clients/multipart.ts';
 

@@ -3,7 +3,7 @@ import { delegateToSchema } from '@graphql-tools/delegate';
 import type { ExecutionRequest } from '@graphql-tools/utils';
 import type { Additions } from '../../src/additions/additions.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
+import { makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
 
 /** A service with personal data. */
 export const peopleSdl = `

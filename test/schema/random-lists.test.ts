@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
+import { makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
 import {
   startGatewayOverService,
   type GatewayOverService,

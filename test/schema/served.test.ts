@@ -19,7 +19,8 @@ import { describe, expect, test } from 'vitest';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
-import { fullSdl, fullService, makeExecutableSchema } from '../support/imitations/honest.ts';
+import { fullSdl, fullService } from '../service/full.ts';
+import { makeExecutableSchema } from '../service/lists.ts';
 
 /** What callers see, by introspection, and the SDL that routers get. */
 async function serve(sdl: string, schema?: GraphQLSchema) {

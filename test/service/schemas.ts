@@ -2,12 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { GraphQLSchema } from 'graphql';
 import { pageOf, type CursorBehaviour, type PageArguments } from '../../sandbox/cursors.ts';
 import { personOf, type Person, type PersonList } from '../../sandbox/person-list.ts';
-import {
-  failure,
-  makeExecutableSchema,
-  pageOf as pageOfArray,
-  range,
-} from '../support/imitations/honest.ts';
+import { failure, makeExecutableSchema, pageOf as pageOfArray, range } from './lists.ts';
 
 const VACANCIES = 64;
 const STATUSES = ['OPEN', 'OPEN', 'ON_HOLD', 'CLOSED'];

@@ -7,9 +7,8 @@ import {
   startGatewayOverService,
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
-import { cut } from '../support/imitations/hostile-sockets.ts';
+import { after, cut, honest, json, refusal } from '../service/replies.ts';
 import type { Reply } from '../service/service.ts';
-import { after, honest, json, refusal } from '../support/imitations/scripted.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
 
 // The log line and the metrics of a request.

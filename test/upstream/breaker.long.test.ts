@@ -6,10 +6,9 @@ import {
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
-import { after, honest, json, refusal, text } from '../support/imitations/scripted.ts';
-import { cut, silence } from '../support/imitations/hostile-sockets.ts';
+import { fullSdl, fullService } from '../service/full.ts';
+import { after, cut, honest, json, refusal, silence, text } from '../service/replies.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
-import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 test.each<[string, Reply, isDown: boolean]>([
   ['connections that break', cut, true],

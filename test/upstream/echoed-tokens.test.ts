@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { json, text } from '../support/imitations/scripted.ts';
-import { fullSdl, fullService } from '../support/imitations/honest.ts';
+import { fullSdl, fullService } from '../service/full.ts';
+import { json, text } from '../service/replies.ts';
 
 const ME = '{ me { id name ... on Candidate { extra } } }';
 

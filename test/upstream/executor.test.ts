@@ -1,8 +1,7 @@
 import { GraphQLError, parse, print, type ExecutionResult } from 'graphql';
 import { expect, test } from 'vitest';
-import { after, honest, json, text } from '../support/imitations/scripted.ts';
-import { silence } from '../support/imitations/hostile-sockets.ts';
-import { fullService } from '../support/imitations/honest.ts';
+import { fullService } from '../service/full.ts';
+import { after, honest, json, silence, text } from '../service/replies.ts';
 import { startManagedExecutor } from './managed-executor.ts';
 
 const PAGE = parse('query Page($first: Int) { persons(first: $first) { items { id } } }');

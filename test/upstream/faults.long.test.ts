@@ -6,17 +6,20 @@ import { loggedFor } from '../support/gateway/operator-lines.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { impatientClock, startGatewayOverService } from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
-import { honest, json, refusal, text } from '../support/imitations/scripted.ts';
+import { fullSdl, fullService } from '../service/full.ts';
 import {
   cut,
   cutInBody,
   flood,
   hints,
+  honest,
+  json,
+  refusal,
   silence,
+  text,
   trickle,
   unfinished,
-} from '../support/imitations/hostile-sockets.ts';
-import { fullSdl, fullService } from '../support/imitations/honest.ts';
+} from '../service/replies.ts';
 
 const PERSONS = '{ persons(first: 1) { items { id } } }';
 const DATA = { data: { persons: { items: [{ id: expect.any(String) }] } } };

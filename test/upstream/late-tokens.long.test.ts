@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { refreshedOnce } from '../support/gateway/over-service.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
 import { startService } from '../service/service.ts';
-import { honest, refusal } from '../support/imitations/scripted.ts';
+import { honest, refusal } from '../service/replies.ts';
 
 const REQUESTS = 120;
 const LATE_MS = 600;

@@ -3,8 +3,7 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { listen } from '../../src/http/listen.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { after, honest, refusal, text } from '../support/imitations/scripted.ts';
-import { silence, unfinished } from '../support/imitations/hostile-sockets.ts';
+import { after, honest, refusal, silence, text, unfinished } from '../service/replies.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 const ALL = '{ allPersons { id } }';

@@ -5,9 +5,9 @@ import {
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
 import type { ServiceOptions } from '../service/service.ts';
-import { after, honest, refusal } from '../support/imitations/scripted.ts';
+import { fullSdl, fullService } from '../service/full.ts';
+import { after, honest, refusal } from '../service/replies.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 const RENAME = 'mutation { rename(id: 1, name: "Ada") { name } }';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { serviceOf, type ReceivedOperation } from '../same/service.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { makeExecutableSchema, personPages } from '../support/imitations/honest.ts';
-import { after } from '../support/imitations/scripted.ts';
+import { makeExecutableSchema, personPages } from '../service/lists.ts';
+import { after } from '../service/replies.ts';
 
 const SDL = `
   type Query { persons(first: Int, after: String, name: String): PersonPage! }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
-import { json } from '../support/imitations/scripted.ts';
+import { json } from '../service/replies.ts';
 
 const PERSONS = '{ persons { items { id } } }';
 

@@ -1,8 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock, type Clock } from '../../src/clock.ts';
-import { honest, json, text } from '../support/imitations/scripted.ts';
-import { cut } from '../support/imitations/hostile-sockets.ts';
+import { cut, honest, json, text } from '../service/replies.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 import { startHeldUpstream, type HeldUpstream } from './held-upstream.ts';
 

@@ -9,7 +9,7 @@ import {
   startGatewayOverService,
   type GatewayOverService,
 } from '../../support/gateway/over-service.ts';
-import { makeExecutableSchema, personPages, PERSONS } from '../../support/imitations/honest.ts';
+import { makeExecutableSchema, personPages, PERSONS } from '../../service/lists.ts';
 import { post, type Body } from '../front.ts';
 import { seconds, startIssuer, type Issuer } from './issuer.ts';
 

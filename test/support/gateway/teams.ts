@@ -1,4 +1,4 @@
-import { makeExecutableSchema, pageOf, type PageArgs } from '../imitations/honest.ts';
+import { makeExecutableSchema, type PageArgs, pageOf } from '../../service/lists.ts';
 import type { TestGatewayOptions } from './gateway.ts';
 import { startGatewayOverService } from './over-service.ts';
 

@@ -1,74 +1,11 @@
-import fc from 'fast-check';
 import {
-  buildSchema,
-  GraphQLError,
-  GraphQLSchema,
-  isObjectType,
-  type GraphQLFieldResolver,
-} from 'graphql';
-
-type Resolvers = Record<string, Record<string, GraphQLFieldResolver<never, unknown, never>>>;
-
-/** Makes an executable schema from SDL and resolvers. Scalars and enums stand for themselves. */
-export function makeExecutableSchema(sdl: string, resolvers: Resolvers): GraphQLSchema {
-  const schema = buildSchema(sdl);
-  for (const [typeName, fields] of Object.entries(resolvers)) {
-    const type = schema.getType(typeName);
-    if (!isObjectType(type)) throw new TypeError(`${typeName} is not an object type.`);
-    for (const [name, resolve] of Object.entries(fields)) {
-      const field = type.getFields()[name];
-      if (!field) throw new TypeError(`${typeName} has no field ${name}.`);
-      field.resolve = resolve as GraphQLFieldResolver<unknown, unknown>;
-    }
-  }
-  return schema;
-}
-
-export interface PageArgs {
-  readonly first?: number | null;
-  readonly after?: string | null;
-}
-
-/** Returns one page of a list, as the service does. Its cursors name positions. */
-export function pageOf<T>(all: readonly T[], { first, after }: PageArgs, limit = 50) {
-  const start = Number(after ?? 0);
-  if (!Number.isInteger(start)) throw failure('Bad cursor.', { code: 'BAD_CURSOR' });
-  const size = Math.min(first ?? limit, limit);
-  if (size < 1) throw failure('first must be positive.');
-  const items = all.slice(start, start + size);
-  const end = start + items.length;
-  return {
-    items,
-    total: all.length,
-    count: all.length,
-    pageInfo: {
-      first: size,
-      hasNextPage: end < all.length,
-      endCursor: items.length > 0 ? String(end) : null,
-    },
-  };
-}
-
-/** A list of persons in pages. A test adds what its persons have. */
-export const PERSONS = `
-  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
-  type PageInfo { hasNextPage: Boolean! endCursor: String }
-  type Query { persons(first: Int, after: String): PersonPage! }
-`;
-
-/** Resolves such a list with persons of these ids. A test may change the array. */
-export function personPages(ids: readonly string[]) {
-  return (_: unknown, args: PageArgs) =>
-    pageOf(
-      ids.map((id) => ({ id })),
-      args,
-    );
-}
-
-/** Makes the error of a resolver. */
-export function failure(message: string, extensions: Record<string, unknown> = {}): GraphQLError {
-  return new GraphQLError(message, { extensions });
-}
+  failure,
+  makeExecutableSchema,
+  pageOf,
+  range,
+  type PageArgs,
+  type Resolvers,
+} from './lists.ts';
 
 /**
  * A schema that is richer than the documented one, as one pulled from the live service may be: Int ids, nullable items,
@@ -456,43 +393,4 @@ function byId(records: readonly FullRecord[]) {
 
 function company(id: string) {
   return { __typename: 'Company', id };
-}
-
-/** The whole numbers from 1. */
-export function range(count: number): number[] {
-  return Array.from({ length: count }, (_, index) => index + 1);
-}
-
-/** Representations of entities, some of them invalid. */
-const representations: unknown[] = [
-  ...range(4).map((id) => ({ __typename: 'Vacancy', id })),
-  ...range(7).map((id) => ({ __typename: 'Candidate', id: String(id) })),
-  { __typename: 'Vacancy', id: 600 },
-  { __typename: 'Candidate', id: 1.5 },
-  { __typename: 'Agency', id: 'a1' },
-  { __typename: 'Nobody', id: 1 },
-  { __typename: 'Vacancy' },
-  { id: 1 },
-  [1],
-  'Vacancy',
-];
-
-/** A random value of one of the scalars of the schema, or of the gateway. */
-export function fullScalar(name: string, g: fc.GeneratorValue): unknown {
-  switch (name) {
-    case 'Int':
-      return g(fc.integer, { min: -1, max: g(fc.constantFrom, 8, 120) });
-    case 'Float':
-      return g(fc.integer, { min: -10, max: 10 });
-    case 'Boolean':
-      return g(fc.boolean);
-    case 'DateTime':
-      return '2026-01-05T00:00:00Z';
-    case 'Json':
-      return g(fc.constantFrom, 1, 'x', true);
-    case '_Any':
-      return g(fc.constantFrom, ...representations);
-    default:
-      return g(fc.constantFrom, 'Title 3', 'Agency 2', '10', '', 'é"\\');
-  }
 }

@@ -1,8 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import type { Received, Reply } from '../../service/service.ts';
-import { cut, cutInBody } from './hostile-sockets.ts';
-import { json, text } from './scripted.ts';
+import type { Received, Reply } from '../service/service.ts';
+import { cut, cutInBody, json, text } from '../service/replies.ts';
 
 /** Stands for the token until it is known. */
 const TOKEN = '$TOKEN';
