@@ -1,7 +1,6 @@
 import type { Rule, State } from '../../../src/tokens/state.ts';
 import { StoreUnavailable, type TokenStore } from '../../../src/tokens/store.ts';
-import type { Chance } from './chance.ts';
-import type { VirtualTime } from './virtual-time.ts';
+import type { Chance, VirtualTime } from './virtual-time.ts';
 import type { Observer } from './observer.ts';
 import type { Process } from './process.ts';
 

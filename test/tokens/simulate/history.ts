@@ -1,8 +1,7 @@
 import pino from 'pino';
 import { importPair } from '../../../src/tokens/state.ts';
 import { LinkError } from '../../../src/tokens/link.ts';
-import { chanceFrom } from './chance.ts';
-import { VirtualTime } from './virtual-time.ts';
+import { chanceFrom, VirtualTime } from './virtual-time.ts';
 import { Database } from './database.ts';
 import { Observer } from './observer.ts';
 import type { Plan, Step } from './plan.ts';

@@ -1,7 +1,6 @@
 import { readPair, type Pair } from '../../../src/tokens/pair.ts';
 import type { Exchange as Outcome, TokenService, Verdict } from '../../../src/tokens/service.ts';
-import type { Chance } from './chance.ts';
-import type { VirtualTime } from './virtual-time.ts';
+import type { Chance, VirtualTime } from './virtual-time.ts';
 import type { Claimed, Observer } from './observer.ts';
 import type { Process } from './process.ts';
 

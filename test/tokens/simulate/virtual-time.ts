@@ -19,14 +19,8 @@ export class VirtualTime {
 
   after(ms: number, happen: () => void): Happening {
     const happening = { at: this.now + Math.max(0, ms), cancelled: false, happen };
-    let low = 0;
-    let high = this.#planned.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#planned[middle]!.at > happening.at) low = middle + 1;
-      else high = middle;
-    }
-    this.#planned.splice(low, 0, happening);
+    const later = this.#planned.findIndex(({ at }) => at <= happening.at);
+    this.#planned.splice(later < 0 ? this.#planned.length : later, 0, happening);
     return happening;
   }
 
@@ -82,4 +76,25 @@ export function sleepIn(time: VirtualTime, wake = (next: () => void) => next()):
       );
       signal?.addEventListener('abort', abort);
     });
+}
+
+/** Numbers that look random and follow from a seed: for everything that a plan leaves open. */
+export interface Chance {
+  /** From 0 to 1, without 1. */
+  number(): number;
+  /** A whole number, both ends included. */
+  between(least: number, most: number): number;
+}
+
+/** @param seed any whole number */
+export function chanceFrom(seed: number): Chance {
+  let state = seed | 0;
+  // Mulberry32.
+  const number = () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  return { number, between: (least, most) => least + Math.floor(number() * (most - least + 1)) };
 }
