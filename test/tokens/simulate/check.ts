@@ -3,12 +3,13 @@ import { runPlan } from './history.ts';
 import { plan } from './plan.ts';
 
 /**
- * Runs random histories. One that breaks a promise is made as short as possible, and the error has everything that
- * happened in it, step by step.
+ * Runs random histories.
+ *
+ * @returns the shortest one that breaks a promise, step by step, with its seed; undefined: none does
  */
-export async function expectNoBrokenPromise(
+export async function brokenPromise(
   parameters: Pick<fc.Parameters<unknown>, 'seed' | 'numRuns'>,
-): Promise<void> {
+): Promise<string | undefined> {
   const property = fc.asyncProperty(plan, async (each) => {
     const { violations, lines } = await runPlan(each);
     if (violations.length > 0) throw new Error([...lines, ...violations].join('\n'));
@@ -17,7 +18,12 @@ export async function expectNoBrokenPromise(
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   try {
-    await fc.assert(property, { ...parameters, unbiased: true });
+    const details = await fc.check(property, {
+      ...parameters,
+      unbiased: true,
+      includeErrorInReport: true,
+    });
+    return (await fc.asyncDefaultReportMessage(details)) ?? undefined;
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
   }
