@@ -1,4 +1,5 @@
-import { request } from 'node:http';
+import { once } from 'node:events';
+import { request, type IncomingMessage } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { entryFor } from '../support/gateway/api-key.ts';
@@ -66,10 +67,10 @@ beforeAll(async () => {
   hooked = await startAll({ plugins: [everyHook((hook) => hooks.push(hook))] });
 });
 afterAll(async () => {
-  for (const front of [plain, hooked].flatMap((fronts) => Object.values(fronts))) {
-    await front[Symbol.asyncDispose]();
-  }
+  for (const front of allFronts()) await front[Symbol.asyncDispose]();
 });
+
+const allFronts = () => [plain, hooked].flatMap((fronts) => Object.values(fronts));
 
 async function startAll(options: TestGatewayOptions): Promise<Fronts> {
   const started = Object.entries(GATEWAYS).map(
@@ -112,9 +113,17 @@ const BY_ID = 'query ($id: Int!) { candidate(id: $id) { id } }';
 const ENTITIES = 'query ($of: [_Any!]!) { _entities(representations: $of) { __typename } }';
 const RENAME = 'mutation { rename(id: 1, name: "New") { name } }';
 const TWO = `query Look { me { id } } ${RENAME.replace('mutation', 'mutation Change')}`;
+/** One of two operations is for routers. */
+const LOOK_OR_SDL = 'query A { me { id } } query B { _service { sdl } }';
 const asGate = { headers: { 'x-api-key': GATE } };
 const asWriter = { headers: { 'x-api-key': WRITER } };
 const anonymous = { 'x-api-key': '' };
+/** A GET that has only these headers to tell that no page of another site has sent it. */
+const onlyWith = (headers: Record<string, string>): SentRequest => ({
+  to: 'open',
+  ...inAddress('{ me { id } }'),
+  headers: { ...anonymous, ...headers },
+});
 const many = (count: number, make: (at: number) => string) =>
   Array.from({ length: count }, (_, at) => make(at)).join(' ');
 /** Each fragment spreads the next one twice. */
@@ -126,14 +135,28 @@ const PAIRS = Array.from({ length: 8 }).reduce<string>(
 );
 
 type Row = readonly [name: string, sent: SentRequest, status: number, expected: unknown];
+/** A text is that of an operation. */
+type Sent = string | readonly [query: string, says: RegExp] | SentRequest;
+
+function requestOf(sent: Sent, shared: SentRequest): SentRequest {
+  if (typeof sent === 'string') return { ...shared, ...query(sent) };
+  if (!('length' in sent)) return { ...shared, ...sent };
+  return { ...shared, ...query(sent[0]), says: sent[1] };
+}
 
 /** Makes a row of each request: they have one status, and one code, or none where the answer is not GraphQL. */
 function refused(
   status: number,
   code: string | undefined,
-  requests: Readonly<Record<string, SentRequest>>,
+  requests: Readonly<Record<string, Sent>>,
+  shared: SentRequest = {},
 ): Row[] {
-  return Object.entries(requests).map(([name, sent]) => [name, sent, status, code]);
+  return Object.entries(requests).map(([name, sent]) => [
+    name,
+    requestOf(sent, shared),
+    status,
+    code,
+  ]);
 }
 
 const ofType = (type: string, body: unknown = SECRET) => ({
@@ -160,42 +183,28 @@ const REFUSED: readonly Row[] = [
     'no credential for an unknown path': { path: '/elsewhere', headers: anonymous, ...ME },
   }),
   // A page of another site can send these without asking, and cannot read the answers.
-  ...refused(
-    403,
-    'FORBIDDEN',
-    Object.fromEntries(
-      ['cross-site', 'same-site'].flatMap((site) =>
-        ['https://evil.example', 'null', ''].flatMap((origin) => {
-          const headers = { 'sec-fetch-site': site, origin };
-          const says = /CORS_ORIGINS/;
-          return [
-            [`a POST from ${site} ${origin}`, { headers, ...ME, says }],
-            [`a GET from ${site} ${origin}`, { headers, ...inAddress('{ me { id } }'), says }],
-          ];
-        }),
-      ),
-    ),
+  ...['cross-site', 'same-site'].flatMap((site) =>
+    ['https://evil.example', 'null', ''].flatMap((origin) => {
+      const sent = { headers: { 'sec-fetch-site': site, origin }, says: /CORS_ORIGINS/ };
+      return refused(403, 'FORBIDDEN', {
+        [`a POST from ${site} ${origin}`]: { ...sent, ...ME },
+        [`a GET from ${site} ${origin}`]: { ...sent, ...inAddress('{ me { id } }') },
+      });
+    }),
   ),
-  ...refused(
-    400,
-    'BAD_USER_INPUT',
-    Object.fromEntries(
-      Object.entries<Record<string, string>>({
-        nothing: {},
-        'the type of a form': { 'content-type': 'application/x-www-form-urlencoded' },
-        'plain text': { 'content-type': 'text/plain; a=application/json' },
-        'a password that the browser remembers': { authorization: 'Basic YTpi' },
-        'an origin': { origin: LISTED },
-      }).map(([name, headers]) => [
-        `a GET that any page can send, with ${name}`,
-        {
-          to: 'open',
-          ...inAddress('{ me { id } }'),
-          headers: { ...anonymous, ...headers },
-          says: /"apollo-require-preflight: true"/,
-        },
-      ]),
-    ),
+  ...Object.entries<Record<string, string>>({
+    nothing: {},
+    'the type of a form': { 'content-type': 'application/x-www-form-urlencoded' },
+    'plain text': { 'content-type': 'text/plain; a=application/json' },
+    'a password that the browser remembers': { authorization: 'Basic YTpi' },
+    'an origin': { origin: LISTED },
+  }).flatMap(([name, headers]) =>
+    refused(400, 'BAD_USER_INPUT', {
+      [`a GET that any page can send, with ${name}`]: {
+        ...onlyWith(headers),
+        says: /"apollo-require-preflight: true"/,
+      },
+    }),
   ),
   // What form it has.
   ...refused(415, 'BAD_USER_INPUT', {
@@ -248,33 +257,22 @@ const REFUSED: readonly Row[] = [
   // What the operation is.
   ...refused(403, 'FORBIDDEN', {
     'a text that is not trusted': { to: 'trusted', ...ME },
-    'a mutation without the scope write': { ...query(RENAME), says: /scope "write"/ },
+    'a mutation without the scope write': [RENAME, /scope "write"/],
     'a mutation that is selected': query(TWO, { operationName: 'Change' }),
     'a query without the scope read': { ...asWriter, ...ME, says: /scope "read"/ },
     'a query that is selected': { ...asWriter, ...query(TWO, { operationName: 'Look' }) },
-    'an invalid query without the scope read': {
-      ...asWriter,
-      ...query('{ mee }'),
-      says: /scope "read"/,
-    },
-    'fields of a router': {
-      ...query('{ _service { sdl } }'),
-      says: /^The field _service is for the router .* needs the scope "router"/,
-    },
-    'fields of a router under an alias': query('{ me: _service { sdl } }'),
-    'fields of a router in a fragment': query(
-      '{ ...F } fragment F on Query { _service { __typename } }',
-    ),
-    'entities in an inline fragment': query(
+    'an invalid query without the scope read': { ...asWriter, ...query('{ mee }'), says: /"read"/ },
+    'fields of a router': [
+      '{ _service { sdl } }',
+      /^The field _service is for the router .* needs the scope "router"/,
+    ],
+    'fields of a router under an alias': '{ me: _service { sdl } }',
+    'fields of a router in a fragment': '{ ...F } fragment F on Query { _service { __typename } }',
+    'entities in an inline fragment':
       '{ ... { ... on Query { _entities(representations: []) { __typename } } } }',
-    ),
-    'fields of a router under a condition': query(
+    'fields of a router under a condition':
       'query ($no: Boolean = false) { _service @include(if: $no) { sdl } me { id } }',
-    ),
-    'fields of a router in the selected operation': query(
-      'query A { me { id } } query B { _service { sdl } }',
-      { operationName: 'B' },
-    ),
+    'fields of a router in the selected operation': query(LOOK_OR_SDL, { operationName: 'B' }),
     'the SDL where no router has a credential': {
       to: 'open',
       ...query('{ _service { sdl } }'),
@@ -285,20 +283,20 @@ const REFUSED: readonly Row[] = [
     'an id that is not trusted': { to: 'trusted', body: { id: 'x' } },
   }),
   ...refused(400, 'BAD_USER_INPUT', {
-    'a syntax error': query('{'),
-    'an empty text': query(''),
-    'a missing argument': query('{ candidate { id } }'),
-    'only a fragment': query('fragment F on Query { me { id } }'),
-    'a subscription': query('subscription { hired { id } }'),
-    'one of two operations without a name': query('query A { me { id } } query B { me { id } }'),
+    'a syntax error': '{',
+    'an empty text': '',
+    'a missing argument': '{ candidate { id } }',
+    'only a fragment': 'fragment F on Query { me { id } }',
+    'a subscription': 'subscription { hired { id } }',
+    'one of two operations without a name': LOOK_OR_SDL,
     'a name that is no text': query('{ me { id } }', { operationName: {} }),
     'an unknown operation': {
-      ...query('query A { me { id } } query B { me { id } }', { operationName: 'C' }),
+      ...query(LOOK_OR_SDL, { operationName: 'C' }),
       says: /there is A, B\.$/,
     },
-    'an unknown field': query('{ nothing }'),
-    'a reserved name': query('{ me { _rs: id } }'),
-    'a missing variable': query(BY_ID),
+    'an unknown field': '{ nothing }',
+    'a reserved name': '{ me { _rs: id } }',
+    'a missing variable': BY_ID,
     'a wrong variable': {
       ...query(BY_ID, { variables: { id: REPEATED } }),
       says: new RegExp(REPEATED),
@@ -330,108 +328,90 @@ const REFUSED: readonly Row[] = [
       ...query('{ candidate(id: "Did you mean x?") { id } }'),
       says: /"Did you mean x\?"/,
     },
-    'a fragment in itself': {
-      ...query('{ me { ...A } } fragment A on Candidate { friends { ...A } }'),
-      says: /Cannot spread fragment "A" within itself/,
-    },
-    'overlapping fields in a fragment of the same name': {
-      to: 'open',
-      ...query(
-        `{ me { ...A } } fragment A on Candidate { id } fragment A on Candidate { ${many(390, () => 'vacancy { id }')} }`,
-      ),
-      says: /There can be only one fragment named "A"/,
-    },
-    'twenty fragments in each other': {
-      to: 'open',
-      ...query(
-        `{ me { ...F0 } } ${many(20, (at) => `fragment F${at} on Candidate { ${many(20, (other) => `...F${other}`)} }`)}`,
-      ),
-      says: /within itself/,
-    },
+    'a fragment in itself': [
+      '{ me { ...A } } fragment A on Candidate { friends { ...A } }',
+      /Cannot spread fragment "A" within itself/,
+    ],
   }),
+  ...refused(
+    400,
+    'BAD_USER_INPUT',
+    {
+      'overlapping fields in a fragment of the same name': [
+        `{ me { ...A } } fragment A on Candidate { id } fragment A on Candidate { ${many(390, () => 'vacancy { id }')} }`,
+        /There can be only one fragment named "A"/,
+      ],
+      'twenty fragments in each other': [
+        `{ me { ...F0 } } ${many(20, (at) => `fragment F${at} on Candidate { ${many(20, (other) => `...F${other}`)} }`)}`,
+        /within itself/,
+      ],
+    },
+    { to: 'open' },
+  ),
   // How large it is. The next smaller one is answered.
   ...refused(400, 'OPERATION_TOO_COMPLEX', {
-    tokens: {
-      ...query(`{ me { ${'id '.repeat(96)} } }`),
-      says: /^The document has more than 100 tokens .*MAX_TOKENS/,
-    },
-    levels: {
-      ...query('{ me { ... on Candidate { vacancy { candidates { items { id } } } } } }'),
-      says: /^The operation is 5 levels deep; at most 4 .*MAX_DEPTH/,
-    },
-    'levels in fragments': {
-      ...query(
-        '{ me { ...B } } fragment B on Candidate { vacancy { ...C } } fragment C on Vacancy { candidates { items { id } } }',
-      ),
-      says: /5 levels deep/,
-    },
-    aliases: {
-      ...query('{ me { a: id b: id c: id } }'),
-      says: /^The operation has 3 aliases, .* 2 .*MAX_ALIASES/,
-    },
-    'aliases in a fragment that is spread twice': {
-      ...query('{ me { ...A } again: me { ...A } } fragment A on Named { a: id }'),
-      says: / 3 aliases, those of a fragment counted wherever it is spread/,
-    },
-    'several limits': {
-      ...query('{ me { ... on Candidate { vacancy { a: candidates { b: items { c: id } } } } } }'),
-      says: /5 levels deep.* 3 aliases/,
-    },
+    tokens: [
+      `{ me { ${'id '.repeat(96)} } }`,
+      /^The document has more than 100 tokens .*MAX_TOKENS/,
+    ],
+    levels: [
+      '{ me { ... on Candidate { vacancy { candidates { items { id } } } } } }',
+      /^The operation is 5 levels deep; at most 4 .*MAX_DEPTH/,
+    ],
+    'levels in fragments': [
+      '{ me { ...B } } fragment B on Candidate { vacancy { ...C } } fragment C on Vacancy { candidates { items { id } } }',
+      /5 levels deep/,
+    ],
+    aliases: ['{ me { a: id b: id c: id } }', /^The operation has 3 aliases, .* 2 .*MAX_ALIASES/],
+    'aliases in a fragment that is spread twice': [
+      '{ me { ...A } again: me { ...A } } fragment A on Named { a: id }',
+      / 3 aliases, those of a fragment counted wherever it is spread/,
+    ],
+    'several limits': [
+      '{ me { ... on Candidate { vacancy { a: candidates { b: items { c: id } } } } } }',
+      /5 levels deep.* 3 aliases/,
+    ],
     'levels for a router': {
       ...asGate,
       ...query('{ candidate(id: 1) { vacancy { lead { vacancy { id } } } } }'),
     },
-    'a name': {
-      ...query(`{ ${'a'.repeat(256)}: __typename }`),
-      says: /^A name in the document has 256 characters; at most 255 /,
-    },
-    'selections of one field': {
-      to: 'open',
-      ...query(`{ me { ${'id '.repeat(101)} } }`),
-      says: /"id" is selected 101 times/,
-    },
-    'selections of one field in pairs of pairs': {
-      to: 'open',
-      ...query(`{ me { ... on Candidate { ${PAIRS} } } }`),
-      says: /is selected 256 times/,
-    },
-    'selections of one field in fragments': {
-      to: 'open',
-      ...query(
-        `{ me { ${many(120, (at) => `...F${at}`)} } } ${many(120, (at) => `fragment F${at} on Candidate { vacancy { id } }`)}`,
-      ),
-      says: /"vacancy" is selected 120 times/,
-    },
-    'fragments that double each other': {
-      to: 'open',
-      ...query(
-        doubling(13, (next) => `${next} vacancy { candidates { items { ${next} } } } ${next}`),
-      ),
-      says: /\d{5,} fields/,
-    },
-    'fragments that double each other under aliases': {
-      to: 'open',
-      ...query(doubling(60, (next) => `a: friends { ${next} } b: friends { ${next} }`)),
-      says: /more than 1000000 fields/,
-    },
-    'levels of lists': {
-      to: 'open',
-      ...query(`{ candidate(id: ${'['.repeat(100_000)}) { id } }`),
-      says: /2000 tokens|nested too deeply/,
-    },
-    'levels of variables': {
-      to: 'open',
-      body: `{"query":"${ENTITIES}","variables":{"of":[${DEEP}]}}`,
-    },
+    'a name': [
+      `{ ${'a'.repeat(256)}: __typename }`,
+      /^A name in the document has 256 characters; at most 255 /,
+    ],
   }),
+  ...refused(
+    400,
+    'OPERATION_TOO_COMPLEX',
+    {
+      'selections of one field': [`{ me { ${'id '.repeat(101)} } }`, /"id" is selected 101 times/],
+      'selections of one field in pairs of pairs': [
+        `{ me { ... on Candidate { ${PAIRS} } } }`,
+        /is selected 256 times/,
+      ],
+      'selections of one field in fragments': [
+        `{ me { ${many(120, (at) => `...F${at}`)} } } ${many(120, (at) => `fragment F${at} on Candidate { vacancy { id } }`)}`,
+        /"vacancy" is selected 120 times/,
+      ],
+      'fragments that double each other': [
+        doubling(13, (next) => `${next} vacancy { candidates { items { ${next} } } } ${next}`),
+        /\d{5,} fields/,
+      ],
+      'fragments that double each other under aliases': [
+        doubling(60, (next) => `a: friends { ${next} } b: friends { ${next} }`),
+        /more than 1000000 fields/,
+      ],
+      'levels of lists': [
+        `{ candidate(id: ${'['.repeat(100_000)}) { id } }`,
+        /2000 tokens|nested too deeply/,
+      ],
+      'levels of variables': { body: `{"query":"${ENTITIES}","variables":{"of":[${DEEP}]}}` },
+    },
+    { to: 'open' },
+  ),
 ];
 
 const MINE = { data: { me: { id: 1 } } };
-const onlyWith = (headers: Record<string, string>): SentRequest => ({
-  to: 'open',
-  ...inAddress('{ me { id } }'),
-  headers: { ...anonymous, ...headers },
-});
 const refusal = (code: string, more: object = {}) => ({
   errors: [{ extensions: { code, ...more } }],
 });
@@ -439,8 +419,12 @@ const refusal = (code: string, more: object = {}) => ({
 type Answer = readonly [name: string, sent: SentRequest, body: object];
 
 /** Makes a row of each request. Their bodies match one. */
-function answered(body: object, requests: Readonly<Record<string, SentRequest>>): Answer[] {
-  return Object.entries(requests).map(([name, sent]) => [name, sent, body]);
+function answered(
+  body: object,
+  requests: Readonly<Record<string, Sent>>,
+  shared: SentRequest = {},
+): Answer[] {
+  return Object.entries(requests).map(([name, sent]) => [name, requestOf(sent, shared), body]);
 }
 
 /** Answered with status 200, also with errors. */
@@ -448,10 +432,6 @@ const ANSWERED: readonly Answer[] = [
   ...answered(MINE, {
     'a field of the service': ME,
     'a GET': inAddress('{ me { id } }'),
-    'a GET with the header of Apollo': onlyWith({ 'apollo-require-preflight': 'true' }),
-    'a GET with the name of an operation': onlyWith({ 'x-apollo-operation-name': 'A' }),
-    'a GET with a bearer token': onlyWith({ authorization: 'Bearer a' }),
-    'a GET with the type of JSON': onlyWith({ 'content-type': 'application/json; charset=utf-8' }),
     'a POST from a listed origin': {
       headers: { 'sec-fetch-site': 'cross-site', origin: LISTED },
       ...ME,
@@ -462,7 +442,7 @@ const ANSWERED: readonly Answer[] = [
       ...ME,
     },
     'a POST from the address bar of a browser': { headers: { 'sec-fetch-site': 'none' }, ...ME },
-    'an operation at the limit of tokens': query(`{ me { ${'id '.repeat(95)} } }`),
+    'an operation at the limit of tokens': `{ me { ${'id '.repeat(95)} } }`,
     // Yoga's own health check would answer this address.
     'an address that ends like a probe': { path: '/graphql?x=/health', ...ME },
     'a charset that is read': {
@@ -471,18 +451,19 @@ const ANSWERED: readonly Answer[] = [
     },
     'a trusted document': { to: 'trusted', body: { id: 'known' } },
     'a query beside a mutation, with the scope read alone': query(TWO, { operationName: 'Look' }),
-    'an operation beside one of routers': query(
-      'query A { me { id } } query B { _service { sdl } }',
-      {
-        operationName: 'A',
-      },
-    ),
+    'an operation beside one of routers': query(LOOK_OR_SDL, { operationName: 'A' }),
     'an operation while the gateway stops': { to: 'stopping', ...ME },
   }),
+  ...Object.entries<Record<string, string>>({
+    'the header of Apollo': { 'apollo-require-preflight': 'true' },
+    'the name of an operation': { 'x-apollo-operation-name': 'A' },
+    'a bearer token': { authorization: 'Bearer a' },
+    'the type of JSON': { 'content-type': 'application/json; charset=utf-8' },
+  }).map(([name, headers]): Answer => [`a GET with ${name}`, onlyWith(headers), MINE]),
   ...answered(
     { data: { __typename: 'Query' } },
     {
-      'a type name': query('{ __typename }'),
+      'a type name': '{ __typename }',
       'a long number that is no integer, and long digits in a text': {
         body: `{"query":"{ __typename }","variables":{"n":1.2345678901234567890,"t":"[12345678901234567890]"}}`,
       },
@@ -501,13 +482,13 @@ const ANSWERED: readonly Answer[] = [
   ...answered(
     { data: { _service: { sdl: expect.stringContaining('@key') as string } } },
     {
-      'the SDL for a router': { ...asGate, ...query('{ _service { sdl } }') },
+      'the SDL for a router': query('{ _service { sdl } }'),
       'the SDL for a router, without introspection': {
         to: 'closed',
-        ...asGate,
         ...query('{ _service { sdl } }'),
       },
     },
+    asGate,
   ),
   [
     'fields of a router of which one is skipped',
@@ -609,7 +590,12 @@ const ANSWERED: readonly Answer[] = [
   ],
 ];
 
-/** No operations. The last part of a row is the content type. */
+const STREAM = {
+  headers: { accept: 'multipart/mixed' },
+  ...query('{ allCandidates(limit: 60) @stream(initialCount: 2) { id } }'),
+};
+
+/** Whose body is no JSON. The last part of a row is the content type. */
 const OTHERS: readonly Row[] = [
   ['a probe', { method: 'GET', path: '/health', headers: anonymous }, 200, undefined],
   [
@@ -633,6 +619,7 @@ const OTHERS: readonly Row[] = [
     200,
     'text/html; charset=utf-8',
   ],
+  ['a stream', STREAM, 200, 'multipart/mixed; boundary="-"; deferSpec=20220824'],
 ];
 
 test.each(REFUSED)('%s is refused alike on every way', async (_, sent, status, code) => {
@@ -650,38 +637,40 @@ test.each(REFUSED)('%s is refused alike on every way', async (_, sent, status, c
 });
 
 test('nothing of a refused request is logged', () => {
-  for (const { gateway } of [plain, hooked].flatMap((fronts) => Object.values(fronts))) {
+  for (const { gateway } of allFronts()) {
     expect(JSON.stringify(gateway.logged)).not.toMatch(`${SECRET}|${REPEATED}`);
   }
 });
 
-/** Refused although the caller has the scope write: MUTATIONS is `off`, or names another one. */
-const MUTATIONS: readonly (readonly [name: string, sent: SentRequest])[] = [
-  ['where mutations are off', { to: 'open', ...query(RENAME) }],
-  ...Object.entries({
-    'under the alias of an allowed one': query(
-      'mutation { hire: rename(id: 1, name: "N") { id } }',
-    ),
-    'in a fragment': query(
-      'mutation { ...F } fragment F on Mutation { rename(id: 1, name: "N") { id } }',
-    ),
-    'with @skip': query(
-      'mutation { ... @skip(if: false) { rename(id: 1, name: "N") @skip(if: false) { id } } }',
-    ),
-    'before an allowed one': query(
-      'mutation { rename(id: 1, name: "N") { id } hire(candidate: 2, vacancy: 1) { __typename } }',
-    ),
-    'in one of several operations': query(TWO, { operationName: 'Change' }),
-  }).map(([name, sent]) => [name, { to: 'closed', ...asGate, ...sent }] as const),
-];
+/** Each has a mutation that MUTATIONS does not name. */
+const MUTATIONS: Readonly<Record<string, SentRequest>> = {
+  'where mutations are off': { to: 'open', ...query(RENAME) },
+  'under the alias of an allowed one': query('mutation { hire: rename(id: 1, name: "N") { id } }'),
+  'in a fragment': query(
+    'mutation { ...F } fragment F on Mutation { rename(id: 1, name: "N") { id } }',
+  ),
+  'with @skip': query(
+    'mutation { ... @skip(if: false) { rename(id: 1, name: "N") @skip(if: false) { id } } }',
+  ),
+  'before an allowed one': query(
+    'mutation { rename(id: 1, name: "N") { id } hire(candidate: 2, vacancy: 1) { __typename } }',
+  ),
+  'in one of several operations': query(TWO, { operationName: 'Change' }),
+};
 
-test.each(MUTATIONS)('a mutation that is not allowed is not executed, %s', async (_, sent) => {
-  const before = upstreamRequests();
-  const { data, errors } = JSON.parse((await answerOnEveryWay(sent)).text) as Body;
-  expect(data ?? null).toBeNull();
-  expect(new Set(errors?.map(({ extensions }) => extensions.code))).toEqual(new Set(['FORBIDDEN']));
-  expect(upstreamRequests()).toBe(before);
-});
+test.each(Object.entries(MUTATIONS))(
+  'a mutation that is not allowed is not executed, although its caller may write: %s',
+  async (_, sent) => {
+    const before = upstreamRequests();
+    const { text } = await answerOnEveryWay({ to: 'closed', ...asGate, ...sent });
+    const { data, errors } = JSON.parse(text) as Body;
+    expect(data ?? null).toBeNull();
+    expect(new Set(errors?.map(({ extensions }) => extensions.code))).toEqual(
+      new Set(['FORBIDDEN']),
+    );
+    expect(upstreamRequests()).toBe(before);
+  },
+);
 
 test.each<[string, string, object?]>([
   ['a field', '{ candidatez { items { id } } }'],
@@ -741,9 +730,13 @@ async function answerOnEveryWay(sent: SentRequest): Promise<Answered> {
   const called = hooks.length;
   const to = sent.to ?? 'guarded';
   const early = comparable(await throughFetch(plain[to], sent));
-  expect(comparable(await overSocket(plain[to], sent))).toEqual(early);
-  expect(comparable(await throughFetch(hooked[to], sent))).toEqual(early);
-  expect(comparable(await overSocket(hooked[to], sent))).toEqual(early);
+  for (const [fronts, send] of [
+    [plain, overSocket],
+    [hooked, throughFetch],
+    [hooked, overSocket],
+  ] as const) {
+    expect(comparable(await send(fronts[to], sent))).toEqual(early);
+  }
   expect(hooks.slice(called)).toContain('onResponse');
   return early;
 }
@@ -762,8 +755,7 @@ function comparable({ status, headers, text }: Answered): Answered {
 
 /** The number of requests that have reached a service. */
 function upstreamRequests(): number {
-  const all = [plain, hooked].flatMap((fronts) => Object.values(fronts));
-  return all.reduce((sum, { service }) => sum + service.stats.requests.graphql, 0);
+  return allFronts().reduce((sum, { service }) => sum + service.stats.requests.graphql, 0);
 }
 
 const DEFAULTS = {
@@ -810,19 +802,11 @@ async function throughFetch({ gateway }: Front, sent: SentRequest): Promise<Answ
   };
 }
 
-function overSocket({ url }: Front, sent: SentRequest): Promise<Answered> {
+async function overSocket({ url }: Front, sent: SentRequest): Promise<Answered> {
   const { method, path, host, headers, text: body } = sendable(sent);
   const { hostname, port } = new URL(url);
-  return new Promise((resolve, reject) => {
-    const options = { hostname, port, method, path, headers: { ...headers, host }, agent: false };
-    request(options, (response) => {
-      const { statusCode = 0 } = response;
-      readText(response).then(
-        (read) => resolve({ status: statusCode, headers: response.headers, text: read }),
-        reject,
-      );
-    })
-      .on('error', reject)
-      .end(body);
-  });
+  const options = { hostname, port, method, path, headers: { ...headers, host }, agent: false };
+  const [response] = (await once(request(options).end(body), 'response')) as [IncomingMessage];
+  const { statusCode = 0 } = response;
+  return { status: statusCode, headers: response.headers, text: await readText(response) };
 }

@@ -3,7 +3,6 @@ import {
   parse,
   visit,
   type ASTVisitor,
-  type ExecutionResult,
   type OperationDefinitionNode,
   type ValidationContext,
 } from 'graphql';
@@ -11,7 +10,6 @@ import type { Plugin } from 'graphql-yoga';
 import { expect, onTestFinished, test } from 'vitest';
 import { type TestGateway, type TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { ask } from '../support/clients/multipart.ts';
 
 type Config = TestGatewayOptions['config'];
 
@@ -195,18 +193,4 @@ test('a plugin that replaces the schema for a request gets that request refused,
     const { errors } = await gateway.ask(PAGE, {}, { headers: headers as Record<string, string> });
     expect(errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
   }
-});
-
-test('a result that a plugin changes is sent as JSON writes it, with the status and headers of its extensions', async () => {
-  const elements = [1, '\u2028', null, undefined, { id: 1, gone: undefined }];
-  const list = Array.from({ length: 2_500 }, (_, at) => elements[at % 5]);
-  const data = { list, gone: undefined, at: new Date(0), none: [], 'a "key"': list };
-  const http = { status: 203, headers: { 'X-Kept': 'no' } };
-  const result = { data, extensions: { cost: 1, http } } as unknown as ExecutionResult;
-  const gateway = await startWith({
-    onExecute: () => ({ onExecuteDone: ({ setResult }) => setResult(result) }),
-  });
-  const response = await ask(gateway, '{ __typename }', {}, 'application/json');
-  expect([response.status, response.headers.get('x-kept')]).toEqual([203, 'no']);
-  expect(await response.text()).toBe(JSON.stringify({ data, extensions: { cost: 1 } }));
 });

@@ -5,46 +5,42 @@ import { Registry } from 'prom-client';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { listen } from '../../src/http/listen.ts';
-import { everyHook } from '../support/gateway/every-hook.ts';
-import { type TestGateway, type TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import { post } from '../http/front.ts';
+import { ask, gathered, partsOf } from '../support/clients/multipart.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
-import { got, settings, STREAMED, type TestRequest } from './requests.ts';
+import { everyHook } from '../support/gateway/every-hook.ts';
+import type { TestGateway, TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import { samplesOf } from '../support/processes/exposition.ts';
 
-const PAGE: TestRequest = { name: 'a page', query: '{ persons(first: 2) { items { id } } }' };
-const STREAM = STREAMED[0]!;
+const PAGE = '{ persons(first: 2) { items { id } } }';
+const STREAM = '{ allPersons(limit: 120) @stream(label: "rows", initialCount: 2) { id } }';
 
-async function startWith(plugin: Plugin | Plugin[], options: TestGatewayOptions = {}) {
-  const plugins = [plugin].flat();
-  const gateway = await startGatewayOverService({}, { config: settings, ...options, plugins });
+/** A gateway with these plugins, which answers over a socket as well. */
+async function startWith(plugins: Plugin[], options: TestGatewayOptions = {}, persons = 137) {
+  const gateway = await startGatewayOverService({ persons }, { ...options, plugins });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
-  return gateway;
-}
-
-/** A gateway over a socket, and through `fetch`. */
-async function both(...plugins: Plugin[]) {
-  const gateway = await startWith(plugins);
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
   const overSocket = {
     fetch: (path: string, init?: RequestInit) =>
       fetch(server.url + path, { ...init, signal: AbortSignal.timeout(5_000) }),
   };
-  return [overSocket, gateway] as const;
+  return { ...gateway, ways: [overSocket, gateway] };
 }
 
 /** Nothing that a request has held is held any longer. */
-async function expectNothingHeld({ gateway }: TestGateway): Promise<void> {
+async function expectNothingHeld({ gateway }: Pick<TestGateway, 'gateway'>): Promise<void> {
   const held = async () => {
-    const text = await gateway.metrics.text();
-    return ['recruiting_answer_bytes', 'recruiting_request_bytes', 'recruiting_drains_running'].map(
-      (name) => Number(new RegExp(`^${name}(?:\\{.*\\})? (\\d+)`, 'm').exec(text)?.[1]),
+    const samples = samplesOf(await gateway.metrics.text());
+    return ['answer_bytes', 'request_bytes', 'drains_running'].map((name) =>
+      samples.get(`recruiting_${name}`),
     );
   };
   await expect.poll(held, { interval: 5, timeout: 5_000 }).toEqual([0, 0, 0]);
 }
 
-/** Throws where it is told to. */
+/** Throws where a test says so. */
 const failure: { at: string; thrown: unknown } = { at: '', thrown: undefined };
 const at = (place: string): void => {
   if (place === failure.at) throw failure.thrown;
@@ -61,10 +57,11 @@ const executing: Plugin = {
     });
   },
 };
-const PLACES =
+const HOOKS =
   'onRequest,onRequestParse,onRequestParseDone,onParams,onEnveloped,onParse,onParseDone,onValidate,onValidateDone,' +
   'onContextBuilding,onContextBuildingDone,onExecute,onExecuteDone,onExecuteDone.onNext,onExecutionResult,' +
   'onResultProcess,onResponse';
+const OF_EXECUTION = ['onExecute, later', 'executeFn', 'executeFn, after the answer'];
 const SECRET = 'secret of db.internal';
 const forged = new Error(SECRET);
 forged.name = 'GraphQLError';
@@ -77,22 +74,22 @@ test.each([
 ])(
   'a plugin that throws %s, anywhere, costs its caller the answer, and nothing else',
   async (what, thrown) => {
-    const [overSocket, gateway] = await both(everyHook(at), executing);
-    const ways = what === 'an error' ? [overSocket, gateway] : [gateway];
-    const ofExecution = ['onExecute, later', 'executeFn', 'executeFn, after the answer'];
-    for (const place of [...PLACES.split(','), ...ofExecution]) {
+    const gateway = await startWith([everyHook(at), executing]);
+    for (const place of [...HOOKS.split(','), ...OF_EXECUTION]) {
       Object.assign(failure, { at: place, thrown });
-      for (const way of ways) {
-        for (const request of place.endsWith('onNext') ? [STREAM] : [PAGE, STREAM]) {
-          const { text, headers } = await got(way, request);
+      for (const way of what === 'an error' ? gateway.ways : [gateway]) {
+        for (const query of place.endsWith('onNext') ? [STREAM] : [PAGE, STREAM]) {
+          const response = await ask(way, query);
+          const text = await response.text();
           expect(text, place).not.toMatch(/db\.internal|    at |"items"|"allPersons"/);
           expect(text, place).toContain('"code":"INTERNAL_SERVER_ERROR"');
-          if (!place.endsWith('onNext')) expect(headers['content-type']).toMatch(/json/);
+          const isWhole = response.headers.get('content-type')?.includes('json');
+          expect(isWhole).toBe(!place.endsWith('onNext'));
         }
       }
     }
     failure.at = '';
-    expect((await got(gateway, PAGE)).text).toContain('"items"');
+    expect(await gateway.ask(PAGE)).toMatchObject({ data: { persons: { items: [{}, {}] } } });
     if (what === 'an error') expect(JSON.stringify(gateway.logged)).toContain(SECRET);
     await expectNothingHeld(gateway);
   },
@@ -103,13 +100,9 @@ test('a plugin that throws at a later payload ends the stream with an error', as
   const onNext = () => {
     if ((payloads += 1) > 2) throw new Error(SECRET);
   };
-  const gateway = await startWith({ onExecute: () => ({ onExecuteDone: () => ({ onNext }) }) });
-  const { text } = await got(gateway, STREAM);
-  expect(text).not.toContain('db.internal');
-  expect(text.endsWith('\r\n-----\r\n')).toBe(true);
-  const parts = [...text.matchAll(/\r\n\r\n(\{.*\})\r\n---/g)].map(
-    ([, json]) => JSON.parse(json!) as unknown,
-  );
+  const gateway = await startWith([{ onExecute: () => ({ onExecuteDone: () => ({ onNext }) }) }]);
+  const parts = await gathered(partsOf(await ask(gateway, STREAM)));
+  expect(JSON.stringify(parts)).not.toContain('db.internal');
   expect(parts).toMatchObject([
     { data: { allPersons: [{}, {}] }, hasNext: true },
     { incremental: [{ path: ['allPersons', 2], label: 'rows' }] },
@@ -118,46 +111,38 @@ test('a plugin that throws at a later payload ends the stream with an error', as
   await expectNothingHeld(gateway);
 });
 
-test('a plugin can change the headers of every response', async () => {
-  const ways = await both({
-    onExecute: () => undefined,
-    onResponse: ({ response }) => response.headers.set('x-served-by', 'me'),
-  });
-  for (const way of ways) {
-    for (const request of [PAGE, STREAM, { ...PAGE, key: '' }, { name: '', query: '{' }]) {
-      expect((await got(way, request)).headers).toMatchObject({ 'x-served-by': 'me' });
-    }
-  }
-});
+const readBody = async () => {
+  const response = new Response('read');
+  await response.text();
+  return response;
+};
 
-test.each<[string, Plugin]>([
+test.each<[string, NonNullable<Plugin['onResponse']>, header?: string]>([
+  ['sets a header', ({ response }) => response.headers.set('x-served-by', 'me'), 'me'],
   [
-    'a header that HTTP does not allow',
-    { onResponse: ({ response }) => response.headers.set('x-name', 'Łukasz') },
+    'sets a header that HTTP does not allow',
+    ({ response }) => response.headers.set('x-served-by', 'Łukasz'),
   ],
-  [
-    'a body that was read',
-    {
-      onResponse: async ({ setResponse }) => {
-        const response = new Response('read');
-        await response.text();
-        setResponse(response);
-      },
-    },
-  ],
-])('a plugin that responds with %s costs the answer, not the connection', async (_, plugin) => {
-  for (const way of await both(plugin)) {
-    for (const request of [PAGE, STREAM]) {
-      expect((await got(way, request)).text).toContain('INTERNAL_SERVER_ERROR');
+  ['responds with a body that was read', async ({ setResponse }) => setResponse(await readBody())],
+])(
+  'a plugin that %s changes every response, or costs the answer',
+  async (_, onResponse, header) => {
+    const { ways } = await startWith([{ onExecute: () => undefined, onResponse }]);
+    for (const way of ways) {
+      for (const query of [PAGE, STREAM, '{']) {
+        const response = await ask(way, query);
+        expect(response.headers.get('x-served-by')).toBe(header ?? null);
+        expect((await response.text()).includes('INTERNAL_SERVER_ERROR')).toBe(!header);
+      }
     }
-  }
-});
+  },
+);
 
 test('a plugin that wraps resolvers is reported at the start: it would protect nothing', async () => {
   const snapshot = `${documentedSdl}\n# Of this test alone: the plugin changes the schema that is made of it.`;
   const warnings = async (plugins: Plugin[]) => {
-    await using gateway = await startGatewayOverService({}, { snapshot, plugins });
-    return gateway.logged.filter(({ msg }) => String(msg).startsWith('A plugin wraps resolvers'));
+    const { logged } = await startWith(plugins, { snapshot });
+    return logged.filter(({ msg }) => String(msg).startsWith('A plugin wraps resolvers'));
   };
   const resolverMetrics = usePrometheus({
     registry: new Registry(),
@@ -192,34 +177,33 @@ test('plugins can end what they have begun when the gateway closes, for 5 s at m
 
 test('a caller that leaves while a plugin works costs no upstream request', async () => {
   const gate = Promise.withResolvers<void>();
-  const gateway = await startWith({ onExecute: () => gate.promise }, { config: {} });
+  const works = Promise.withResolvers<void>();
+  const onExecute = () => {
+    works.resolve();
+    return gate.promise;
+  };
+  const gateway = await startWith([{ onExecute }]);
   const leaving = new AbortController();
-  const request = gateway.fetch('/graphql', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ query: PAGE.query }),
-    signal: leaving.signal,
-  });
-  await pause(20);
+  const request = gateway.fetch('/graphql', { ...post({ query: PAGE }), signal: leaving.signal });
+  await works.promise;
   leaving.abort();
   await expect(request).rejects.toThrow('aborted');
   gate.resolve();
-  await pause(20);
-  expect(gateway.service.stats.requests.graphql).toBe(0);
   await expectNothingHeld(gateway);
+  expect((await gateway.ask('{ __typename }')).errors).toBeUndefined();
+  expect(gateway.service.stats.requests.graphql).toBe(0);
 });
 
 test('values of an answer that a plugin reads count in ANSWER_BYTES', async () => {
-  const persons = { persons: 5_000 };
-  const options = { config: { ...settings, answerBytes: 1_000_000 } };
-  const request = { name: '', query: '{ allPersons { id firstName } }' };
+  const query = '{ allPersons { id firstName } }';
+  const config = { answerBytes: 1_000_000 };
   const reader: Plugin = { onExecute: () => ({ onExecuteDone: () => {} }) };
-  await using gateway = await startGatewayOverService(persons, { ...options, plugins: [reader] });
-  const { text } = await got(gateway, request);
+  const gateway = await startWith([reader], { config }, 5_000);
   const refusal = { errors: [{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }] };
-  expect(JSON.parse(text)).toMatchObject(refusal);
-  expect(text).not.toContain('"data"');
+  const answer = await gateway.ask(query);
+  expect(answer).toMatchObject(refusal);
+  expect(answer).not.toHaveProperty('data');
   await expectNothingHeld(gateway);
-  await using plain = await startGatewayOverService(persons, options);
-  expect((await got(plain, request)).text).toContain('"data"');
+  const plain = await startWith([], { config }, 5_000);
+  expect((await plain.ask(query)).data).toBeDefined();
 });
