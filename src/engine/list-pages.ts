@@ -113,10 +113,7 @@ export class ListPages {
     const page = listField([info, ...lists], [first, argumentNode(adapter.after.name, AFTER)]);
     const query = asQuery(prepared);
     const requestFor = (field: FieldNode, parents: number) => {
-      const { fields, variables } = this.#way?.wrap(field, parents) ?? {
-        fields: [field],
-        variables: [],
-      };
+      const { fields, variables = [] } = this.#way?.wrap(field, parents) ?? { fields: [field] };
       const definitions = [...definitionsOf(adapter), ...variables];
       return new ServiceRequest(shared.printer, query, fields, definitions);
     };
@@ -161,7 +158,7 @@ export class ListPages {
     const cost = inFullPages();
     return async (after, first, leaving) => {
       const id = way.idOf(parentId);
-      if (after !== null || !way.isBatched) {
+      if (after !== null) {
         const answer = await this.#ask(requester, { after, first, parents: [id], cost, leaving });
         return this.#pageOf(requester, way.listIn(answer, 0), answer, { after, first });
       }

@@ -15,7 +15,7 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import { codedError } from '../errors.ts';
-import { idOf, type DerivedField, type ListKind } from '../schema/derived.ts';
+import type { DerivedField, ListKind } from '../schema/derived.ts';
 import type { AllowedMutations } from '../schema/served/served-schema.ts';
 import { onlyOperation, type Fragments } from '../selections.ts';
 import { checkDirectivesAt, fieldNode, keyOf } from './syntax.ts';
@@ -56,7 +56,9 @@ export interface OperationRules {
 /**
  * Prepares an operation of a document, which is valid: removes `@stream`, and replaces the derived fields of nested lists.
  *
- * @throws FORBIDDEN for a mutation that is switched off; BAD_USER_INPUT for a derived field of the root below the root
+ * A derived field of the root that is selected below the root goes to the service, which refuses it.
+ *
+ * @throws FORBIDDEN for a mutation that is switched off
  */
 export function prepareOperation(
   rules: OperationRules,
@@ -76,40 +78,24 @@ export function prepareOperation(
 }
 
 function rewrite(
-  { schema, derived, derivedBelow, mutations }: OperationRules,
+  { schema, derivedBelow, mutations }: OperationRules,
   document: DocumentNode,
   nested: Map<FieldNode, NestedField>,
 ): DocumentNode {
   const types = new TypeInfo(schema);
-  const [query, mutation] = [schema.getQueryType()!, schema.getMutationType()];
-  const below = fragmentsBelowRoot(document);
-  /** How many fields are around the current node. */
-  let depth = 0;
+  const mutation = schema.getMutationType();
   return visit(
     document,
     visitWithTypeInfo(types, {
       Directive: ({ name }) => (name.value === 'stream' ? null : undefined),
-      FragmentDefinition: {
-        enter: ({ name }) => void (depth = below.has(name.value) ? 1 : 0),
-      },
-      OperationDefinition: { enter: () => void (depth = 0) },
       Field: {
         enter: ({ name: { value: name } }) => {
-          const parent = types.getParentType()!;
-          if (depth > 0 && derived.has(name) && canBe(schema, parent, query)) {
-            throw notBelowRoot(name);
-          }
-          if (
-            canBe(schema, parent, mutation) &&
-            !name.startsWith('__') &&
-            !isAllowed(mutations, name)
-          ) {
+          const isMutation = canBe(schema, types.getParentType()!, mutation);
+          if (isMutation && !name.startsWith('__') && !isAllowed(mutations, name)) {
             throw refusedMutation(name);
           }
-          depth += 1;
         },
         leave: (node) => {
-          depth -= 1;
           const list = derivedBelow.get(`${types.getParentType()!.name}.${node.name.value}`);
           if (!list) return undefined;
           const placeholder = placeholderFor(node);
@@ -122,9 +108,9 @@ function rewrite(
           const ids = new Map<string, FieldNode>();
           for (const selection of node.selections) {
             const field = selection.kind === Kind.FIELD ? nested.get(selection) : undefined;
-            const type = field && schema.getType(field.derived.parent);
-            if (!type || !idOf(type as GraphQLObjectType)) continue;
-            ids.set(type.name, fieldNode('id', { alias: parentIdKey(type.name) }));
+            if (!field) continue;
+            const { parent } = field.derived;
+            ids.set(parent, fieldNode('id', { alias: parentIdKey(parent) }));
           }
           if (ids.size === 0) return undefined;
           return { ...node, selections: [...node.selections, ...ids.values()] };
@@ -149,17 +135,6 @@ function placeholderFor(node: FieldNode): FieldNode {
   };
 }
 
-/** A schema may lead back to its root, so that a fragment on the root is spread below it. */
-function fragmentsBelowRoot(document: DocumentNode): ReadonlySet<string> {
-  const below = new Set<string>();
-  let depth = 0;
-  visit(document, {
-    Field: { enter: () => void (depth += 1), leave: () => void (depth -= 1) },
-    FragmentSpread: ({ name }) => void (depth > 0 && below.add(name.value)),
-  });
-  return below;
-}
-
 function canBe(
   schema: GraphQLSchema,
   type: GraphQLCompositeType,
@@ -177,13 +152,6 @@ function refusedMutation(field: string) {
   return codedError(
     'FORBIDDEN',
     `The mutation ${field} is switched off here. The operator can allow it with MUTATIONS.`,
-  );
-}
-
-function notBelowRoot(field: string) {
-  return codedError(
-    'BAD_USER_INPUT',
-    `The field ${field} can only be selected at the root of an operation. Move it there, or select a field of the service here.`,
   );
 }
 

@@ -130,17 +130,9 @@ export interface Adapter extends PagedField {
 
 /** An adapter whose parent is not the query root. */
 export interface NestedAdapter extends Adapter {
-  readonly reach: Reach;
+  /** The field by which its parent is requested again. */
+  readonly reach: ByIdField;
 }
-
-/** How the parent of a nested list is requested again, for the list's further pages. */
-export type Reach =
-  | ByIdField
-  | {
-      readonly kind: 'path';
-      /** The fields without arguments that lead to the only object of its type. */
-      readonly steps: readonly string[];
-    };
 
 /** A root field of the upstream that returns a record by its id. */
 export interface ByIdField {

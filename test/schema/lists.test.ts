@@ -142,17 +142,12 @@ test.each([
 );
 
 test('pages of a nested list are requested through the parent, one request for each', async () => {
-  for (const [query, records, requests] of [
-    // Three of its 32 records are null.
-    ['{ vacancy(id: 7) { allCandidates { id } } }', 29, 1 + 11],
-    ['{ viewer { settings { allEvents { text } } } }', 7, 1 + 4],
-  ] as const) {
-    const before = full.service.stats.requests.graphql;
-    const { data, errors } = await full.ask(query);
-    expect(errors).toBeUndefined();
-    expect(JSON.stringify(data).match(/"(id|text)":/g)).toHaveLength(records);
-    expect(full.service.stats.requests.graphql - before).toBe(requests);
-  }
+  const before = full.service.stats.requests.graphql;
+  const { data, errors } = await full.ask('{ vacancy(id: 7) { allCandidates { id } } }');
+  expect(errors).toBeUndefined();
+  // Three of its 32 records are null.
+  expect(JSON.stringify(data).match(/"id":/g)).toHaveLength(29);
+  expect(full.service.stats.requests.graphql - before).toBe(1 + 11);
 });
 
 test('a cursor of a nested list is valid only for the list of its parent, however the parent is found', async () => {

@@ -5,12 +5,12 @@ import {
   type Adapter,
   type ListKind,
   type NestedAdapter,
+  type ByIdField,
   type PagedField,
-  type Reach,
 } from '../derived.ts';
 import { LIST_FIELDS } from '../derived-fields.ts';
 import type { ServedNames } from '../names.ts';
-import { describeReach, reachParent } from './by-id.ts';
+import { reachParent } from './by-id.ts';
 import { findLists, isIdentified, type FoundList } from './lists.ts';
 import { checkOverrides } from './check-overrides.ts';
 import type { Overrides } from './overrides.ts';
@@ -97,7 +97,7 @@ function choose(
   { coordinate, parent, verdict }: FoundList,
   { fields, types }: Overrides,
   schema: GraphQLSchema,
-): { readonly paged: PagedField; readonly reach: Reach | undefined } | string {
+): { readonly paged: PagedField; readonly reach: ByIdField | undefined } | string {
   if (typeof verdict === 'string') return `${verdict}.`;
   if (fields[coordinate]?.skip) return 'adapters.json skips it.';
   if (parent === schema.getQueryType()) return { paged: verdict, reach: undefined };
@@ -123,7 +123,7 @@ function reportOf(
   { coordinate, givesPages }: FoundList,
   why: readonly string[],
   { all, connection }: Partial<Adapter> = {},
-  reach?: Reach,
+  reach?: ByIdField,
 ): ListReport {
   return {
     list: coordinate,
@@ -131,7 +131,7 @@ function reportOf(
     all: all?.field ?? null,
     connection: connection?.field ?? null,
     types: connection ? { connection: connection.type, edge: connection.edge } : null,
-    parent: reach ? describeReach(reach) : null,
+    parent: reach ? `${reach.field}(${reach.argument.name}: …)` : null,
     why,
   };
 }

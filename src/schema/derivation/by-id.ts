@@ -1,44 +1,30 @@
 import {
-  getNamedType,
   getNullableType,
-  isAbstractType,
   isLeafType,
-  isObjectType,
   isRequiredArgument,
   type GraphQLArgument,
   type GraphQLField,
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-import { idOf, typesWithFields, type ByIdField, type Reach } from '../derived.ts';
+import { idOf, type ByIdField } from '../derived.ts';
 import type { Overrides } from './overrides.ts';
 import { recordIn, resultOfRecord } from './results.ts';
 
 type AnyField = GraphQLField<unknown, unknown>;
 
-/**
- * Decides how a parent is requested again; returns the reason, as text, if it cannot be: by a root field that returns it
- * by its id, or if it is the only object of its type, by the fields that lead to it.
- */
+/** Returns how a parent is requested again: by a root field that returns it by its id. Otherwise the reason, as text. */
 export function reachParent(
   schema: GraphQLSchema,
   parent: GraphQLObjectType,
   types: Overrides['types'],
-): Reach | string {
-  const byId = byIdField(schema, parent, types);
-  if (byId) return byId;
-  const path = pathToOnly(schema, parent);
-  if (path) return { kind: 'path', steps: path };
+): ByIdField | string {
   const { name } = parent;
   return (
+    byIdField(schema, parent, types) ??
     `further pages cannot be requested, because no root field returns a ${name} by its id alone. ` +
-    `If one does, write it in adapters.json: "types": { "${name}": { "byId": "…" } }.`
+      `If one does, write it in adapters.json: "types": { "${name}": { "byId": "…" } }.`
   );
-}
-
-/** A text for `schema explain`. */
-export function describeReach(reach: Reach): string {
-  return reach.kind === 'id' ? `${reach.field}(${reach.argument.name}: …)` : reach.steps.join('.');
 }
 
 /**
@@ -106,31 +92,4 @@ export function canReturn(
   record: GraphQLObjectType,
 ): boolean {
   return getNullableType(type) === record || resultOfRecord(schema, type, record) !== undefined;
-}
-
-/** The fields without arguments from the root to an object that nothing else returns; undefined if there may be others. */
-function pathToOnly(
-  schema: GraphQLSchema,
-  type: GraphQLObjectType,
-  seen: readonly GraphQLObjectType[] = [],
-): readonly string[] | undefined {
-  if (type === schema.getQueryType()) return [];
-  const ways = typesWithFields(schema).flatMap((parent) =>
-    Object.values(parent.getFields())
-      .filter((field) => mayReturn(schema, field, type))
-      .map((field) => ({ parent, field })),
-  );
-  const [way, ...others] = ways;
-  if (!way || others.length > 0 || seen.includes(type)) return undefined;
-  const { parent, field } = way;
-  const returned = getNullableType(field.type);
-  if (!isObjectType(parent) || returned !== type || field.args.length > 0) return undefined;
-  const before = pathToOnly(schema, parent, [...seen, type]);
-  return before && [...before, field.name];
-}
-
-/** Whether a field can return an object of the type, or several. */
-function mayReturn(schema: GraphQLSchema, field: AnyField, type: GraphQLObjectType): boolean {
-  const named = getNamedType(field.type);
-  return named === type || (isAbstractType(named) && schema.isSubType(named, type));
 }
