@@ -29,11 +29,9 @@ import type { ReadPage } from './page.ts';
  * |e f g h i j|, and `c d` are lost. So one shared record needs a witness: A must also hold the record that B's cursor
  * was made from (`d`). After one insert it does: thanks to the overlap of two, one insert causes no gap.
  *
- * A page inside the page before is skipped, and its `hasNextPage` is ignored. A gap is bridged with pages that are
- * proved in the same way: A is requested again without its last two records, and its new cursor leads to a page that
- * shares these two with A. Where that proves nothing either, the walk reads on in sequence (`readOn`) until it meets a
- * page of the index again; if it never does, it reads to the end like this. Records without an id, or with one that
- * occurs twice in a page, prove nothing: such lists are always read page by page.
+ * A page inside the page before is skipped, and its `hasNextPage` is ignored. At a gap, the walk reads on in sequence
+ * (`readOn`) until it meets a page of the index again; if it never does, it reads to the end like this. Records without
+ * an id, or with one that occurs twice in a page, prove nothing: such lists are always read page by page.
  */
 
 /** How a page relates to one that was read from an earlier cursor. */

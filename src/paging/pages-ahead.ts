@@ -2,22 +2,12 @@ import { Slots } from '../queue.ts';
 import { joinPages, type Join } from './join.ts';
 import type { Pace } from './pace.ts';
 import { CursorRefusedError, ReadPage, type FetchPage } from './page.ts';
-import { OVERLAP, type PageIndex } from './page-index.ts';
+import type { PageIndex } from './page-index.ts';
 
-/** What leads from one page of the index to a later one. */
-export interface Link<R> {
-  /** Pages that are not in the index; each is proved to continue the one before. */
-  readonly between: readonly ReadPage<R>[];
-  /** The page of the index that continues the last of them; undefined if none is known. */
-  readonly to?: number;
-}
-
-/** Pages requested ahead of the reader, for each page that may be in flight: enough to go on while a gap is bridged. */
+/** Pages requested ahead of the reader, for each page that may be in flight: enough to go on while a gap is read. */
 const AHEAD = 3;
 /** The most bytes of pages ahead of the reader. Until the size of a page is known, only those in flight are ahead. */
 const MAX_BYTES_AHEAD = 16 * 1024 * 1024;
-/** The most pages of a gap that are read ahead of the reader. A longer gap is read when the reader reaches it. */
-const MAX_BETWEEN = 4;
 /** The most pages of the index that are compared with one page. */
 const MAX_CANDIDATES = 4;
 /** Pages that may fail in a row before none are read ahead: the service is probably down. */
@@ -32,7 +22,7 @@ export interface PagesAheadOptions {
   readonly pace: Pace;
 }
 
-/** Reads the pages of an index ahead of the reader, and finds what leads from each to the next. */
+/** Reads the pages of an index ahead of the reader, and finds those that continue a page. */
 export class PagesAhead<R> {
   readonly #fetchPage: FetchPage<R>;
   readonly #index: PageIndex;
@@ -41,7 +31,6 @@ export class PagesAhead<R> {
   readonly #leaving: AbortSignal;
   readonly #slots: Slots;
   readonly #reads = new Map<number, Promise<ReadPage<R> | undefined>>();
-  readonly #links = new Map<number, Promise<Link<R>>>();
   /** The pages of the index by the hashes of the records before and at their start. */
   readonly #starts = new Map<number, number[]>();
   #passed = 0;
@@ -73,22 +62,17 @@ export class PagesAhead<R> {
   }
 
   /**
-   * Requests a page of the index and those behind it, as far as the walk may be ahead, and links them. Forgets those
-   * before it.
+   * Requests a page of the index and those behind it, as far as the walk may be ahead. Forgets those before it.
    *
    * @param records the number of records needed
    */
   lookAhead(from: number, records: number): void {
-    for (; this.#passed < from; this.#passed += 1) {
-      this.#reads.delete(this.#passed);
-      this.#links.delete(this.#passed);
-    }
+    for (; this.#passed < from; this.#passed += 1) this.#reads.delete(this.#passed);
     const { pages } = this.#index;
     const end = Math.min(pages.length, from + this.#mostAhead);
     let before = 0;
     for (let number = from; number < end && before < records; number += 1) {
       void this.read(number);
-      if (number > from) void this.link(number - 1);
       // It is read in full, so that it overlaps with the next one.
       if (before + this.#limit() >= records) break;
       before += pages[number]!.count;
@@ -105,7 +89,9 @@ export class PagesAhead<R> {
   read(number: number): Promise<ReadPage<R> | undefined> {
     let read = this.#reads.get(number);
     if (!read) {
-      read = this.#try(this.#index.pages[number]!.after, this.#limit());
+      const { after } = this.#index.pages[number]!;
+      const options = { isUrgent: false, isAhead: true };
+      read = this.#request(after, this.#limit(), options).catch(() => undefined);
       this.#reads.set(number, read);
     }
     return read;
@@ -137,38 +123,12 @@ export class PagesAhead<R> {
     return this.#request(after, first, { leaving });
   }
 
-  /** Returns what leads on from a page of the index. It is found as soon as the pages are there. */
-  link(number: number): Promise<Link<R>> {
-    let link = this.#links.get(number);
-    if (!link) {
-      link = this.#findLink(number);
-      this.#links.set(number, link);
-    }
-    return link;
-  }
-
-  async #findLink(number: number): Promise<Link<R>> {
-    const between: ReadPage<R>[] = [];
-    let last = await this.read(number);
-    while (last?.hasNextPage && last.identities.areUnique) {
-      const to = await this.joining(last, number + 1);
-      if (between.length === 0) this.#countJoin(to !== undefined);
-      if (to !== undefined) return { between, to };
-      if (between.length === MAX_BETWEEN || this.#isHopeless) break;
-      last = await this.#readBehind(last);
-      if (last) between.push(last);
-    }
-    return { between };
-  }
-
-  /** Reads a page that continues another one, as their records prove. @returns undefined if they do not */
-  async #readBehind(page: ReadPage<R>): Promise<ReadPage<R> | undefined> {
-    const limit = this.#limit();
-    const shorter = await this.#try(page.after, limit - OVERLAP, { isUrgent: true });
-    if (!shorter?.endCursor) return undefined;
-    const next = await this.#try(shorter.endCursor, limit, { isUrgent: true });
-    const behind = shorter.identities.hashes.at(-1) ?? null;
-    return next && joinPages(page, next, behind) === 'joined' ? next : undefined;
+  /** Returns the number of the page that continues a page of the index, if that is proved. */
+  async following(page: ReadPage<R>, number: number): Promise<number | undefined> {
+    const next = await this.joining(page, number + 1);
+    if (next === undefined) this.#apart += 1;
+    else this.#joined += 1;
+    return next;
   }
 
   /**
@@ -212,27 +172,9 @@ export class PagesAhead<R> {
     return this.#apart > this.#joined + MAX_APART;
   }
 
-  #countJoin(isJoined: boolean): void {
-    if (isJoined) this.#joined += 1;
-    else this.#apart += 1;
-  }
-
-  /** Reads a page that the reader may never need, so it is left out while the service is down. */
-  async #try(
-    after: string | null,
-    first: number,
-    { isUrgent = false } = {},
-  ): Promise<ReadPage<R> | undefined> {
-    try {
-      return await this.#request(after, first, { isUrgent, isAhead: true });
-    } catch {
-      return undefined;
-    }
-  }
-
   /**
-   * @param isUrgent sent before other pages ahead: a page that was read waits for this one
-   * @param isAhead left out while the service is down
+   * @param isUrgent sent before pages ahead: the reader waits for it
+   * @param isAhead left out while the service is down: the reader may never need it
    */
   #request(
     after: string | null,

@@ -1,6 +1,6 @@
 import type { FetchPage, ReadPage } from './page.ts';
 import { OVERLAP } from './page-index.ts';
-import { PagesAhead, type Link, type PagesAheadOptions } from './pages-ahead.ts';
+import { PagesAhead, type PagesAheadOptions } from './pages-ahead.ts';
 import { stalled, walk, WALK_LEFT, type Seen, type WalkedPage, type WalkedPages } from './walk.ts';
 
 interface ParallelWalkOptions<R> extends PagesAheadOptions {
@@ -50,16 +50,14 @@ class ParallelWalk<R> {
       let number = yield* this.#begin();
       while (number !== undefined) {
         this.#ahead.lookAhead(number, this.#left);
-        let page: ReadPage<R> = (await this.#ahead.read(number))!;
+        const page: ReadPage<R> = (await this.#ahead.read(number))!;
         yield this.#take(page);
         if (this.#isEnd(page)) return;
         // Once ids repeat, records that two pages share would be returned twice.
-        const link: Link<R> = seen.idsAreUnique ? await this.#ahead.link(number) : { between: [] };
-        for (page of link.between) {
-          yield this.#take(page);
-          if (this.#isEnd(page)) return;
-        }
-        number = link.to ?? (yield* this.#readOnBehind(page, number + 1));
+        const next: number | undefined = seen.idsAreUnique
+          ? await this.#ahead.following(page, number)
+          : undefined;
+        number = next ?? (yield* this.#readOnBehind(page, number + 1));
       }
     } finally {
       this.#leaving.abort(WALK_LEFT);
