@@ -13,7 +13,7 @@ import {
 } from 'graphql';
 import { expect, test } from 'vitest';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { makeExecutableSchema, personPages, PERSONS } from '../service/lists.ts';
+import { makeExecutableSchema, personPages } from '../service/lists.ts';
 import { json } from '../service/replies.ts';
 import { randomOperation, vocabularyOf } from '../judge/operation.ts';
 import { randomRuns, usually } from '../support/random/random-runs.ts';
@@ -39,7 +39,7 @@ test.each([
     '{ personsConnection { edges { ...F } } } fragment F on PersonEdge @tag(name: "x") { node { id } }',
   ],
 ])('a custom directive on %s that the gateway adds is refused', async (_, query) => {
-  const world = await sideBySide({ schema: shopWithPersons() });
+  const world = await sideBySide({ schema: SCHEMA });
   const { data, errors } = await world.through({ query });
   expect(data).toBeUndefined();
   expect(errors?.join()).toMatch(/BAD_USER_INPUT.*@tag cannot be used at /);
@@ -49,19 +49,18 @@ test.each([
 test(
   'random operations of custom directives, and of fields that the gateway answers, have the answers of the service',
   async () => {
-    const schema = shopSchema();
-    const world = await sideBySide({ schema });
-    const query = schema.getQueryType();
-    const sent: string[] = [];
-    const words = vocabularyOf(schema, (name) => (name === 'Int' ? 1 : '1'));
+    const world = await sideBySide({ schema: SCHEMA });
+    const query = SCHEMA.getQueryType();
+    const sentTexts: string[] = [];
+    const words = vocabularyOf(SCHEMA, (name) => (name === 'Int' ? 1 : '1'));
     await fc.assert(
       fc.asyncProperty(fc.gen(), async (g) => {
         const operation = randomOperation(words, g);
         const document = parse(operation.query);
-        fc.pre(validate(schema, document).length === 0);
+        fc.pre(validate(SCHEMA, document).length === 0);
         // `seen` sees all fragments of the document, those of other operations too.
         fc.pre(getOperationAST(document) !== null);
-        const types = new TypeInfo(schema);
+        const types = new TypeInfo(SCHEMA);
         const mixed = visit(
           document,
           visitWithTypeInfo(types, {
@@ -71,12 +70,12 @@ test(
             },
           }),
         );
-        const { sentText } = await world.expectSame({ ...operation, query: print(mixed) });
-        sent.push(...sentText);
+        const { sent } = await world.expectSame({ ...operation, query: print(mixed) });
+        sentTexts.push(...sent);
       }),
       { numRuns: RUNS, maxSkipsPerRun: 400, unbiased: true, endOnFailure: true },
     );
-    const directed = sent.filter((text) => /@(?:spread|inline|fragment|tag)/.test(text));
+    const directed = sentTexts.filter((text) => /@(?:spread|inline|fragment|tag)/.test(text));
     expect(directed.length).toBeGreaterThan(usually(10));
   },
   RUNS * 2_000,
@@ -109,29 +108,23 @@ const seen = (...[, , , info]: Parameters<GraphQLFieldResolver<never, unknown, n
   return [...conditions].toSorted().join(' ');
 };
 
-function shopSchema() {
-  return makeExecutableSchema(SHOP, RESOLVERS);
-}
-
-function shopWithPersons() {
-  const sdl = `${SHOP} ${PERSONS.replace('type Query', 'extend type Query')} type Person { id: ID! }`;
-  const Query = { ...RESOLVERS.Query, persons: personPages(['1', '2']) };
-  return makeExecutableSchema(sdl, { ...RESOLVERS, Query });
-}
-
-const SHOP = `
+const SCHEMA = makeExecutableSchema(
+  `
   directive @inContext(country: String) on QUERY | MUTATION
   directive @tag(name: String!) repeatable on
     FIELD | FRAGMENT_SPREAD | INLINE_FRAGMENT | FRAGMENT_DEFINITION | VARIABLE_DEFINITION
   directive @spread(name: String!) on FRAGMENT_SPREAD
   directive @inline(name: String!) on INLINE_FRAGMENT
   directive @fragment(name: String!) on FRAGMENT_DEFINITION
-  type Query { seen(first: Int): String shop: Shop }
+  type Query { seen(first: Int): String shop: Shop persons(first: Int, after: ID): Persons! }
   type Mutation { seen: String }
-  type Shop { seen: String name: String query: Query }`;
-
-const RESOLVERS = {
-  Query: { seen, shop: () => ({ name: 'Shop' }) },
-  Mutation: { seen },
-  Shop: { seen, query: () => ({}) },
-};
+  type Shop { seen: String name: String query: Query }
+  type Person { id: ID! }
+  type Persons { items: [Person!]! pageInfo: Position! }
+  type Position { hasNextPage: Boolean! endCursor: String }`,
+  {
+    Query: { seen, shop: () => ({ name: 'Shop' }), persons: personPages(['1', '2']) },
+    Mutation: { seen },
+    Shop: { seen, query: () => ({}) },
+  },
+);

@@ -3,16 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { text } from '../service/replies.ts';
-import { canonical } from './exact-json.ts';
-import { startSideBySide, type SideBySide } from './side-by-side.ts';
-
-/** Names with a meaning in JavaScript or its libraries, but not in GraphQL. */
-const NAMES =
-  'then constructor toString toJSON hasOwnProperty prototype length data errors extensions query variables null'.split(
-    ' ',
-  );
-const ALL = NAMES.join(' ');
-const FIELDS = NAMES.map((name) => `${name}: String`).join(' ');
+import { canonical, startSideBySide, type SideBySide } from './side-by-side.ts';
 
 let answer: string;
 let world: SideBySide;
@@ -20,12 +11,10 @@ beforeAll(async () => {
   const schema = buildSchema(`
     scalar Json
     type Query {
-      ${FIELDS} a: String b: String c: String! list: [Item] items: [Item!]!
-      json: Json float: Float id: ID below: Below
+      a: String b: String c: String! list: [Item] items: [Item!]! json: Json float: Float
     }
     type Mutation { a: String b: String }
-    type Item { a: String b: String! json: Json many: [Json] }
-    type Below { ${FIELDS} a: String below: [Below] }`);
+    type Item { a: String b: String! json: Json many: [Json] }`);
   world = await startSideBySide({ schema, service: () => answer });
 });
 afterAll(() => world[Symbol.asyncDispose]());
@@ -82,23 +71,11 @@ const PASSED_ON: Readonly<Record<string, Row>> = {
     '{ a b }',
     '{"errors":[{"path":["a"],"message":"m","extensions":{"x":1}}],"data":{"a":null,"b":"1"}}',
   ],
-  'fields of odd names': [
-    `{ ${ALL} below { below { ${ALL} a } ${ALL} } }`,
-    `{"data":{${named('"x"')},"below":{"below":[{${named('"y"')},"a":"2"},null],${named('null')}}}}`,
-  ],
-  'aliases of odd names': [
-    `{ ${NAMES.map((name) => `${name}: below { ${name}: a }`).join(' ')} }`,
-    `{"data":{${NAMES.map((name) => `"${name}":{"${name}":"x"}`).join()}}}`,
-  ],
   'JSON scalars with odd keys, in their order': [
     '{ json list { json many } }',
-    `{"data":{"json":{"b":{${named('[{}]')}},"__proto__":1,"":{"0":[]},"é\\"\\\\":null,"a":"\\u0000"},"list":[{"json":[{"then":{"x":[]}}],"many":[{"b":1,"a":[null]}]}]}}`,
+    `{"data":{"json":{"b":{"then":[{}],"length":1},"__proto__":1,"":{"0":[]},"é\\"\\\\":null,"a":"\\u0000"},"list":[{"json":[{"then":{"x":[]}}],"many":[{"b":1,"a":[null]}]}]}}`,
   ],
 };
-
-function named(value: string): string {
-  return NAMES.map((name) => `"${name}":${value}`).join();
-}
 
 test.each(Object.entries(PASSED_ON))('a caller gets %s as the service sent it', async (_, row) => {
   const [query, body] = row;

@@ -1,4 +1,4 @@
-import { printSchema, type GraphQLSchema } from 'graphql';
+import { graphql, printSchema, type ExecutionArgs, type GraphQLSchema } from 'graphql';
 import { expect, onTestFinished } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import {
@@ -7,11 +7,33 @@ import {
 } from '../support/gateway/over-service.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { wrote } from '../support/gateway/written.ts';
-import { canonical, elementsOf, membersOf, printExactly } from './exact-json.ts';
-import { serviceOf, type ReceivedOperation, type Service, type ServiceOptions } from './service.ts';
 
-/** An answer as canonical text, without the locations of its errors. */
-export interface ExactAnswer {
+/** Answers one request with the text of a body. */
+export type Answering = (operation: ReceivedOperation) => string | Promise<string>;
+
+/** One request, as it was received. */
+export interface ReceivedOperation {
+  readonly query: string;
+  readonly variables?: Record<string, unknown> | null;
+  readonly operationName?: string | null;
+}
+
+export interface AnsweringOptions extends Pick<ExecutionArgs, 'rootValue' | 'fieldResolver'> {
+  readonly schema: GraphQLSchema;
+  /** Adds to the answer what graphql-js cannot return: `extensions`, other members of an error. */
+  readonly amend?: (result: object) => object;
+}
+
+/** A service that answers with graphql-js, as its documentation shows. */
+export function serviceOf({ amend = (result) => result, ...how }: AnsweringOptions): Answering {
+  return async ({ query: source, variables: variableValues, operationName }) => {
+    const result = await graphql({ ...how, source, variableValues, operationName });
+    return JSON.stringify(amend({ ...result }));
+  };
+}
+
+/** An answer as JSON texts with the digits of the original, without the locations of its errors. */
+interface ExactAnswer {
   readonly status: number;
   /** Undefined if the answer has no such member. */
   readonly data: string | undefined;
@@ -21,7 +43,7 @@ export interface ExactAnswer {
 }
 
 /** What a caller sends. */
-export interface SentOperation {
+interface SentOperation {
   readonly query: string;
   readonly variables?: Record<string, unknown> | undefined;
   readonly operationName?: string | undefined;
@@ -32,53 +54,48 @@ export interface SideBySide extends AsyncDisposable {
   readonly gateway: GatewayOverService;
   direct(operation: SentOperation): Promise<ExactAnswer>;
   through(operation: SentOperation): Promise<ExactAnswer>;
-  /** Sends an operation to both. `sent`: the requests that the gateway sent to the service. */
+  /** Sends an operation to both. `sent`: the bodies of the requests that the gateway sent to the service. */
   both(operation: SentOperation): Promise<Compared>;
   /** Sends an operation to both, and fails unless the gateway answers as the service does. */
   expectSame(operation: SentOperation): Promise<Compared>;
 }
 
-export interface Compared {
+interface Compared {
   readonly direct: ExactAnswer;
   readonly through: ExactAnswer;
-  readonly sent: readonly ReceivedOperation[];
-  /** The bodies of `sent`, byte for byte. */
-  readonly sentText: readonly string[];
+  readonly sent: readonly string[];
 }
 
-export interface SideBySideOptions {
+interface SideBySideOptions {
   /** The schema of the service, and the snapshot of the gateway. */
   readonly schema: GraphQLSchema;
-  /** The SDL of the gateway's snapshot. Default: the schema, printed. */
-  readonly snapshot?: string;
   /** Default: a service that answers with graphql-js. */
-  readonly service?: Service | Omit<ServiceOptions, 'schema'>;
+  readonly service?: Answering;
   readonly config?: TestGatewayOptions['config'];
 }
 
-export async function startSideBySide(options: SideBySideOptions): Promise<SideBySide> {
-  const { schema, snapshot = printSchema(schema), service: serviceOption = {} } = options;
-  const service =
-    typeof serviceOption === 'function' ? serviceOption : serviceOf({ schema, ...serviceOption });
+export async function startSideBySide({
+  schema,
+  service = serviceOf({ schema }),
+  config,
+}: SideBySideOptions): Promise<SideBySide> {
   const gateway = await startGatewayOverService(
     { persons: 0 },
-    { snapshot, config: { ...GENEROUS, ...options.config } },
+    { snapshot: printSchema(schema), config: { ...GENEROUS, ...config } },
   );
   gateway.service.answer(async (response, { body }) => {
     const text = await service(JSON.parse(body) as ReceivedOperation);
     response.writeHead(200, { 'content-type': 'application/json' }).end(text);
   });
   const listening = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-  const { received } = gateway.service;
 
-  const direct = (operation: SentOperation) => post(gateway.service.url, operation);
-  const through = (operation: SentOperation) => post(listening.url, operation);
-  const both = async (operation: SentOperation): Promise<Compared> => {
-    const before = received.length;
+  const direct: SideBySide['direct'] = (operation) => post(gateway.service.url, operation);
+  const through: SideBySide['through'] = (operation) => post(listening.url, operation);
+  const both: SideBySide['both'] = async (operation) => {
+    const before = gateway.service.received.length;
     const answer = await through(operation);
-    const sentText = received.slice(before).map(({ body }) => body);
-    const sent = sentText.map((body) => JSON.parse(body) as ReceivedOperation);
-    return { direct: await direct(operation), through: answer, sent, sentText };
+    const sent = gateway.service.received.slice(before).map(({ body }) => body);
+    return { direct: await direct(operation), through: answer, sent };
   };
   return {
     gateway,
@@ -109,7 +126,7 @@ export async function sideBySide(options: SideBySideOptions): Promise<SideBySide
  * refuses, it adds a code, and the messages are the same.
  */
 function expectSameAnswer({ direct, through, sent }: Compared, operation: SentOperation): void {
-  const context = `${operation.query}\n${printExactly(operation.variables)}\n`;
+  const context = `${operation.query}\n${JSON.stringify(operation.variables)}\n`;
   const { status: _, ...expected } = direct;
   const { status, ...actual } = through;
   const isAlone = sent.length === 0;
@@ -138,22 +155,43 @@ async function post(url: string, operation: SentOperation): Promise<ExactAnswer>
   const response = await fetch(`${url}/graphql`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json' },
-    body: printExactly(operation),
+    body: JSON.stringify(operation),
   });
-  const text = wrote(await response.text());
-  const members = new Map(membersOf(canonical(text)));
-  const errors = members.get('errors')?.replace(/^null$/, '[]');
+  const { data, errors, extensions } = exactly(wrote(await response.text())) as {
+    readonly data?: unknown;
+    readonly errors?: readonly object[] | null;
+    readonly extensions?: unknown;
+  };
   return {
     status: response.status,
-    data: members.get('data'),
-    errors: errors === undefined ? undefined : elementsOf(errors).map(withoutLocations),
-    extensions: members.get('extensions'),
+    data: JSON.stringify(data),
+    errors: errors === undefined ? undefined : (errors ?? []).map(withoutLocations),
+    extensions: JSON.stringify(extensions),
   };
 }
 
 /** The order of an error's members has no meaning. */
-function withoutLocations(error: string): string {
-  const members = membersOf(error).filter(([name]) => name !== 'locations');
-  const printed = members.map(([name, value]) => `${JSON.stringify(name)}:${value}`);
-  return `{${printed.toSorted().join(',')}}`;
+function withoutLocations(error: object): string {
+  const members = Object.entries(error).filter(([name]) => name !== 'locations');
+  return JSON.stringify(Object.fromEntries(members.toSorted(([a], [b]) => (a < b ? -1 : 1))));
+}
+
+/** Returns a JSON text without white space and with plain escapes; its numbers keep their digits. */
+export function canonical(text: string): string {
+  return JSON.stringify(exactly(text));
+}
+
+/** Reads JSON with numbers that `JSON.stringify` writes as they stand. */
+function exactly(text: string): unknown {
+  const { parse, rawJSON: raw } = JSON as unknown as ExactJson;
+  return parse(text, (_, value, { source }) => (typeof value === 'number' ? raw(source) : value));
+}
+
+/** What Node has and TypeScript does not know yet. */
+interface ExactJson {
+  parse(
+    text: string,
+    revive: (key: string, value: unknown, context: { readonly source: string }) => unknown,
+  ): unknown;
+  rawJSON(text: string): object;
 }

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { serviceOf, type ReceivedOperation } from '../same/service.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { makeExecutableSchema, personPages } from '../service/lists.ts';
-import { after } from '../service/replies.ts';
+import { after, honest } from '../service/replies.ts';
 
 const SDL = `
   type Query { persons(first: Int, after: String, name: String): PersonPage! }
@@ -13,14 +12,13 @@ const SDL = `
 const HELD = /^recruiting_request_bytes (\d+)/m;
 
 test('each request of an operation counts once, also while it waits for others of the operation', async () => {
+  const schema = makeExecutableSchema(SDL, { Query: { persons: personPages(['1', '2']) } });
   await using gateway = await startGatewayOverService(
-    { persons: 100 },
+    { schema },
     { snapshot: SDL, config: { requestBytes: 12_000_000, maxAliases: 100 } },
   );
   const { service } = gateway;
   const heldBytes = async () => Number(HELD.exec(await gateway.gateway.metrics.text())?.[1]);
-  const schema = makeExecutableSchema(SDL, { Query: { persons: personPages(['1', '2']) } });
-  const answer = serviceOf({ schema });
   const ask = (aliases: number, name: string) => {
     const fields = Array.from(
       { length: aliases },
@@ -30,12 +28,7 @@ test('each request of an operation counts once, also while it waits for others o
   };
   const held = async (aliases: number, name: string) => {
     const gate = Promise.withResolvers<void>();
-    service.answer(
-      after(gate.promise, async (response, { body }) => {
-        const text = await answer(JSON.parse(body) as ReceivedOperation);
-        response.writeHead(200, { 'content-type': 'application/json' }).end(text);
-      }),
-    );
+    service.answer(after(gate.promise, honest));
     const before = service.received.length;
     const answered = ask(aliases, name);
     await Promise.race([service.arrived(before + Math.min(aliases, 8)), answered]);
