@@ -30,31 +30,34 @@ import {
   SERVICE,
 } from './values.ts';
 
-const MINUTE = 60_000;
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-const UNCLEAR: Exchange = { kind: 'unclear', why: 'cut', answer: null };
+const UNCLEAR = { kind: 'unclear', why: 'cut', answer: null } as const;
 const REFUSED: Exchange = { kind: 'invalid-grant' };
 const MISTAKE: Exchange = { kind: 'unsent', why: 'status 401 (invalid_client)', isMistake: true };
+const UNSENT: Exchange = { kind: 'unsent', why: 'ECONNREFUSED' };
 const granted = (name: string): Exchange => ({ kind: 'granted', pair: pairOf(name) });
 /** Everything that follows from a refresh token is revoked if it is sent twice, and no access token can be checked. */
 const REVOKES = { revokesOnReuse: true };
+const FULL = new StoreUnavailable('no space left');
 
-interface Fault {
+interface Row {
   readonly fault: string;
   /** What the store has. Default: a set that was exchanged at noon, which is now, for a day. */
   readonly set?: State | null;
   /** What the service answers, in this order. Default, and in the end: the next pair. */
   readonly answers?: readonly (Exchange | ((world: World) => Promise<Exchange>))[];
   readonly habits?: Omit<TokenService, 'exchange'>;
-  readonly link?: () => Promise<Pair>;
-  /** Whether the store is unavailable at the start. */
-  readonly isDown?: boolean;
+  readonly link?: (faults: Faults) => Promise<Pair>;
+  /** What fails from the start on. */
+  readonly faults?: Partial<Faults>;
   /** Whether the service refuses every access token. Default: only the one that a caller comes with. */
   readonly refusesAll?: boolean;
-  readonly happens: (world: World) => Promise<unknown>;
-  /** What it saw on the way. */
+  readonly happens: readonly Step[];
+  /** What the steps saw. */
   readonly seen?: readonly unknown[];
   /** The refresh tokens that were sent. Default: none */
   readonly sent?: readonly string[];
@@ -68,32 +71,94 @@ interface Fault {
   readonly files?: readonly object[];
 }
 
-const lostSet: State = { ...exchanged(), lost: true };
-const refusedSet: State = { ...exchanged(), refusals: 1, refusedAt: NOON, expiresAt: NOON };
+/** Something that happens; a number: so many ms pass. */
+type Step = number | ((world: World) => unknown);
 
-function uncertainSet(): State {
-  const claimed = claimOf('a', 2)(exchanged(), NOON).next!;
-  const ending = { kind: 'unclear', why: 'cut', answer: null } as const;
-  return endAttempt('a', ending, 'host/1')(claimed, NOON).next!;
+interface Faults {
+  /** How far the clock of the store was set ahead, ms. */
+  ahead: number;
+  /** How long the machine has slept, ms. */
+  asleep: number;
+  /** Calls of the store fail so. */
+  read?: Error | undefined;
+  update?: Error | undefined;
+  /** Whether nothing can be written into the folder of emergency files. */
+  folder?: boolean;
+  /** Whether the link cannot be read. */
+  link?: boolean;
+  /** How every exchange ends. */
+  exchange?: Exchange | undefined;
+  /** Happens once, before the next change of the store by the keeper. */
+  meanwhile?: Step | undefined;
 }
 
-test.each<Fault>([
+/** A request, which the service refuses with this detail. */
+const asks =
+  (detail: string): Step =>
+  (world) =>
+    void world.ask(detail);
+const ask = asks('token_expired');
+/** From now on. */
+const fails =
+  (changes: Partial<Faults>): Step =>
+  ({ faults }) =>
+    Object.assign(faults, changes);
+/** Another process changes the store. */
+const puts =
+  (rule: Rule<unknown>): Step =>
+  ({ put }) =>
+    put(rule);
+const becomes = (next: State) => puts(() => ({ next, result: undefined }));
+const wins = puts((state, now) => saveOf(state!, 'won')(state, now));
+const imports =
+  (name: string, replace = false): Step =>
+  async ({ keeper, seen }) => {
+    const outcome = keeper.import(pairOf(name), replace);
+    seen.push(await outcome.catch((error: Error) => `${codeOf(error)}: ${error.message}`));
+  };
+const sees =
+  (look: (world: World) => unknown): Step =>
+  async (world) =>
+    world.seen.push(await look(world));
+const seesToken = sees(async ({ keeper }) => (await keeper.token()).value);
+const seesTroubles = sees(({ keeper }) => keeper.health().troubles);
+const seesCalls = sees(({ outcomes }) => [...outcomes]);
+const seesError = sees(({ errors }) => errors.at(-1));
+const seesSent = (least: number, most: number) =>
+  sees(({ sent }) => sent.length >= least && sent.length <= most);
+/** The generations that a request is sent again with, and whether the last one comes after 1.5 to 3 s. */
+const replays = (from: number): Step => {
+  const request = async ({ keeper, seen, time }: World) => {
+    let token: AccessToken | undefined = { value: '', generation: from };
+    for (let count = 0; ; count += 1) {
+      token = await keeper.afterRefusal(token, 'token_expired', count);
+      if (!token) break;
+      seen.push(token.generation);
+    }
+    seen.push(time.now > 1_500 && time.now < 3_000);
+  };
+  return (world) => void request(world);
+};
+const leaves =
+  (state: State): Step =>
+  ({ emergency }) =>
+    emergency.put(successor(state, pairOf('next')), NOON);
+
+const lostSet: State = { ...exchanged(), lost: true };
+const movedSet: State = { ...exchanged(), movedTo: 'elsewhere' };
+const foreignSet: State = { ...exchanged(), service: 'https://other' };
+const refusedSet: State = { ...exchanged(), refusals: 1, refusedAt: NOON, expiresAt: NOON };
+const begun = takeClaim({ attempt: 'a', generation: 1, over: null, by: 'dead/1', isFinal: true });
+const claimedSet = claimOf('a', 2)(exchanged(), NOON).next!;
+const uncertainSet = endAttempt('a', UNCLEAR, 'host/1')(claimedSet, NOON).next!;
+
+test.each<Row>([
   {
     fault:
-      'a slow exchange: the token before it is given at once, its caller waits for 30 s, and the pair is saved',
+      'a slow exchange: the old token serves, who needs the new one waits for 30 s, and it is saved',
     set: imported(),
     answers: [slowly(100_000)],
-    happens: async ({ saw, pass, ask, token, outcomes }) => {
-      await pass(1_000);
-      saw(await token());
-      ask();
-      await pass(29_000);
-      saw([...outcomes]);
-      await pass(2_000);
-      saw([...outcomes]);
-      await pass(100_000);
-      saw(await token());
-    },
+    happens: [1_000, seesToken, ask, 29_000, seesCalls, 2_000, seesCalls, 100_000, seesToken],
     seen: ['access-1', [], ['UPSTREAM_UNREACHABLE'], 'access-next'],
     sent: ['refresh-1'],
     called: ['UPSTREAM_UNREACHABLE'],
@@ -103,11 +168,7 @@ test.each<Fault>([
     fault: 'an exchange that ends the access token: its caller gets the new one',
     set: imported(),
     answers: [slowly(5_000)],
-    happens: async ({ pass, ask }) => {
-      await pass(1_000);
-      ask('token_revoked');
-      await pass(5_000);
-    },
+    happens: [1_000, asks('token_revoked'), 5_000],
     sent: ['refresh-1'],
     called: ['access-next'],
   },
@@ -117,80 +178,42 @@ test.each<Fault>([
       [imported(), 'token_revoked'],
       [exchanged(), 'token_expired'],
     ] as const
-  ).map(([set, detail]): Fault => ({
+  ).map(([set, detail]): Row => ({
     fault: `an exchange of another process, and a caller whose refusal begins none (${detail}): it gets the new token`,
     set: claimOf('of another process', set.generation)(set, NOON).next!,
-    happens: async ({ pass, ask, put }) => {
-      await pass(10_000);
-      ask(detail);
-      await pass(3_000);
-      await put((state, now) => saveOf(state!, 'won')(state, now));
-      await pass(2_000);
-    },
+    happens: [10_000, asks(detail), 3_000, wins, 2_000],
     called: ['access-won'],
   })),
   {
     fault: 'another process saves its pair while a caller reports the expiry: nothing is sent',
     set: claimOf('of another process', 1)(imported(), NOON).next!,
-    happens: async ({ pass, ask, put, during }) => {
-      await pass(1_000);
-      during.update = () => put((state, now) => saveOf(state!, '2')(state, now));
-      ask();
-      await pass(1_000);
-    },
-    called: ['access-2'],
+    happens: [1_000, fails({ meanwhile: wins }), ask, 1_000],
+    called: ['access-won'],
   },
   {
-    fault:
-      'an exchange without an answer: any refusal of the access token sends the refresh token once more',
+    fault: 'an exchange without an answer: any refusal of the access token sends once more',
     set: imported(),
     answers: [UNCLEAR],
-    happens: async ({ saw, pass, ask, troubles }) => {
-      await pass(HOUR);
-      saw(troubles());
-      ask('token_revoked');
-      await pass(1_000);
-    },
+    happens: [HOUR, seesTroubles, asks('token_revoked'), 1_000],
     seen: [['uncertain']],
     sent: ['refresh-1', 'refresh-1'],
     called: ['access-next'],
   },
-  ...[UNCLEAR, REFUSED].map((ending): Fault => ({
+  ...[UNCLEAR, REFUSED].map((ending): Row => ({
     fault: `a service that revokes on reuse, and an exchange that is ${ending.kind}: a loss, until new tokens are imported`,
     set: imported(),
     answers: [ending],
     habits: REVOKES,
-    happens: async ({ saw, pass, ask, troubles, keeper, token }) => {
-      await pass(25 * HOUR);
-      saw(troubles());
-      ask();
-      await pass(1_000);
-      saw(await keeper.import(pairOf('2')));
-      await pass(2_000);
-      saw(await token());
-    },
+    happens: [25 * HOUR, seesTroubles, ask, 1_000, imports('2'), 2_000, seesToken],
     seen: [['lost'], 'imported', 'access-next'],
     sent: ['refresh-1', 'refresh-2'],
     called: ['TOKENS_LOST'],
   })),
   {
-    fault:
-      'a process that died during the exchange of such a service: it is waited for, and then the tokens count as lost',
-    set: takeClaim({ attempt: 'a', generation: 1, over: null, by: 'dead/1', isFinal: true })(
-      imported(),
-      NOON,
-    ).next!,
+    fault: 'one that revokes on reuse, and a process that died: it is waited for, and then a loss',
+    set: begun(imported(), NOON).next!,
     habits: REVOKES,
-    happens: async ({ saw, pass, ask, troubles, keeper, errors }) => {
-      ask();
-      await pass(MINUTE + 1_000);
-      saw(errors[0]);
-      saw(troubles());
-      saw(await keeper.import(pairOf('2')));
-      await pass(80_000);
-      ask();
-      await pass(10_000);
-    },
+    happens: [ask, 61_000, seesError, seesTroubles, imports('2'), 80_000, ask, 10_000],
     seen: [
       expect.stringMatching(
         /dead\/1 began a refresh at 2026-01-01T12:00:00.*its claim ends at 2026-01-01T12:02:30.*count as lost.*`replace: true`/,
@@ -203,41 +226,37 @@ test.each<Fault>([
   },
   {
     fault:
-      'a service that cannot be asked refuses its new token as well: one exchange, and a loss if that is refused',
+      'a service that cannot be asked refuses its new token as well: one exchange, which is a loss',
     set: null,
     answers: [granted('2'), REFUSED],
     habits: REVOKES,
     refusesAll: true,
-    happens: importsAndAsksTwice,
+    happens: [imports('1'), ask, 4_000, ask, 4_000],
+    seen: ['imported'],
     sent: ['refresh-1', 'refresh-2'],
     called: ['TOKENS_LOST', 'TOKENS_LOST'],
     troubles: ['lost'],
   },
   {
-    fault:
-      'a service that cannot be asked refuses the token after that as well: callers are refused, and nothing more is sent',
+    fault: 'a service that cannot be asked refuses the one after it as well: nothing more is sent',
     set: null,
     answers: [granted('2'), granted('3')],
     habits: REVOKES,
     refusesAll: true,
-    happens: importsAndAsksTwice,
+    happens: [imports('1'), ask, 4_000, ask, 4_000],
+    seen: ['imported'],
     sent: ['refresh-1', 'refresh-2'],
     called: ['refused', 'refused'],
   },
   {
-    fault:
-      'another process wins the exchange, and saves its pair after this one is refused: the pair of the winner is used',
+    fault: 'another process wins, and saves its pair after this one is refused: that pair is used',
     answers: [
-      async ({ time, put }) => {
-        time.after(1_500, () => void put((state, now) => saveOf(state!, 'won')(state, now)));
+      async (world) => {
+        world.time.after(1_500, () => void take(wins, world));
         return REFUSED;
       },
     ],
-    happens: async ({ pass, ask }) => {
-      await pass(HOUR);
-      ask();
-      await pass(5_000);
-    },
+    happens: [HOUR, ask, 5_000],
     sent: ['refresh-2'],
     called: ['access-won'],
     stored: { pair: pairOf('won'), refusals: 0 },
@@ -252,195 +271,210 @@ test.each<Fault>([
         flaw: 'no new refresh token',
       },
     ],
-    happens: ({ pass }) => pass(MINUTE),
+    happens: [MINUTE],
     sent: ['refresh-1'],
     stored: { generation: 2, pair: { accessToken: 'access-next', refreshToken: 'refresh-1' } },
     alarms: [/no new refresh token/],
   },
   {
     fault:
-      'a backup whose refresh token is spent: it serves until the expiry, four refusals are a loss, and the log names the cause',
+      'a backup with a spent token: it serves, four refusals are a loss, and the log names the cause',
     answers: [REFUSED, REFUSED, REFUSED, REFUSED],
-    happens: async ({ saw, pass, sent }) => {
-      await pass(LIFE * 1000 - MINUTE);
-      saw(sent.length);
-      await pass(HOUR);
-    },
-    seen: [1],
+    happens: [LIFE * 1000 - MINUTE, seesSent(1, 1), HOUR],
+    seen: [true],
     sent: ['refresh-2', 'refresh-2', 'refresh-2', 'refresh-2'],
     troubles: ['lost'],
     alarms: [/the store was replaced by an older copy/],
   },
+  // New access tokens
+  ...(
+    [
+      ['the token before it, if the new one was accepted before', 2, true, [1, 2, 2]],
+      ['the token before it, if the new one was never accepted', 2, false, [1, 2, 2]],
+      ['the new one, if the token before it was refused already', 1, false, [2, 2, 2]],
+    ] as const
+  ).map(([with_, from, isAccepted, generations]): Row => ({
+    fault: `a new access token is refused: a request is sent again three times, first with ${with_}`,
+    happens: [
+      ({ keeper }) => isAccepted && keeper.accepted({ value: '', generation: 2 }),
+      replays(from),
+      MINUTE,
+    ],
+    seen: [...generations, true],
+  })),
+  {
+    fault:
+      'a token that never worked is refused as expired: renewed after 30 s, the next after a minute',
+    happens: [25_000, ask, 6_000, ask, 55_000, ask, 6_000, ask],
+    sent: ['refresh-2', 'refresh-next'],
+    called: ['refused', 'access-next', 'refused', 'access-next'],
+  },
+  {
+    fault: 'a token that is refused for good: a trouble of the newest alone, until it is accepted',
+    happens: [1, 2].flatMap((generation) => [
+      ({ keeper }: World) => keeper.refused({ value: '', generation }),
+      seesTroubles,
+      ({ keeper }: World) => keeper.accepted({ value: '', generation }),
+    ]),
+    seen: [[], ['unauthorized']],
+  },
   // Stores and files
   {
     fault: 'a store that is unavailable at the start: it is used as soon as it is back',
-    isDown: true,
-    happens: async ({ saw, pass, ask, failing, troubles }) => {
-      saw(troubles());
-      ask();
-      await pass(10_000);
-      failing.read = undefined;
-      await pass(MINUTE);
-      ask();
-      await pass(1_000);
-    },
+    faults: { read: new StoreUnavailable('nothing listens there') },
+    happens: [seesTroubles, ask, 10_000, fails({ read: undefined }), MINUTE, ask, 1_000],
     seen: [['late']],
     sent: ['refresh-2'],
     called: ['INTERNAL_SERVER_ERROR', 'access-next'],
   },
   {
-    fault:
-      'a store that is damaged under a running process: one alarm names it, and the step that helps',
-    happens: async ({ pass, failing }) => {
-      failing.read = new Error('file is not a database');
-      await pass(5 * MINUTE);
-    },
+    fault: 'a store that is damaged under a running process: one alarm says what helps',
+    happens: [fails({ read: new Error('file is not a database') }), 5 * MINUTE],
     alarms: [/cannot be used.*Check that `store` names/],
   },
   {
     fault:
-      'neither the store nor the folder can be written: the pair is used from memory, and written to whichever works first',
+      'neither store nor folder can be written: the pair is used, and put where it first can be',
     set: imported(),
-    answers: [
-      async ({ failing }) => {
-        failing.update = failing.folder = new StoreUnavailable('no space left');
-        return granted('next');
-      },
+    answers: [failing({ update: FULL, folder: true })],
+    happens: [
+      MINUTE,
+      seesToken,
+      seesTroubles,
+      fails({ folder: false }),
+      MINUTE,
+      sees(({ emergency }) => emergency.read().length),
+      fails({ update: undefined }),
+      MINUTE,
     ],
-    happens: async ({ saw, pass, failing, token, troubles, emergency }) => {
-      await pass(MINUTE);
-      saw([await token(), troubles()]);
-      failing.folder = undefined;
-      await pass(MINUTE);
-      saw(emergency.read().length);
-      failing.update = undefined;
-      await pass(MINUTE);
-    },
-    seen: [['access-next', ['unsaved']], 1],
+    seen: ['access-next', ['unsaved'], 1],
     sent: ['refresh-1'],
     stored: { generation: 2, pair: pairOf('next') },
     files: [],
   },
   {
-    fault:
-      'the store cannot be written when the process is asked to end: that waits for seconds, and leaves the pair in its emergency file',
+    fault: 'a stop while the store cannot be written: it waits for seconds, and leaves a file',
     set: imported(),
-    answers: [
-      async ({ failing }) => {
-        failing.update = new StoreUnavailable('no space left');
-        return granted('next');
-      },
+    answers: [failing({ update: FULL })],
+    happens: [
+      MINUTE,
+      ({ keeper, seen }) => void keeper.close().then(() => seen.push('closed')),
+      4_000,
+      seesTroubles,
+      4_000,
     ],
-    happens: async ({ saw, pass, keeper }) => {
-      await pass(MINUTE);
-      let isClosed = false;
-      void keeper.close().then(() => (isClosed = true));
-      for (const ms of [4_000, 4_000]) {
-        await pass(ms);
-        saw(isClosed);
-      }
-    },
-    seen: [false, true],
+    seen: [['unsaved'], 'closed'],
     sent: ['refresh-1'],
     troubles: ['unsaved'],
     files: [{ received: { pair: pairOf('next'), generation: 2 } }],
   },
   {
-    fault:
-      'another store takes the place of its own during an exchange: the pair stays in its emergency file, with an alarm',
+    fault: 'another store takes the place of its own: the pair stays in its file, with an alarm',
     set: imported(),
     answers: [
-      async ({ put }) => {
-        await put(() => ({ next: imported('other'), result: undefined }));
+      async (world) => {
+        await take(becomes(imported('other')), world);
         return granted('next');
       },
     ],
-    happens: ({ pass }) => pass(1_000),
+    happens: [1_000],
     sent: ['refresh-1', 'refresh-other'],
     files: [{ received: { pair: pairOf('next'), generation: 2 } }],
     alarms: [/stays in its emergency file/],
   },
   {
-    fault:
-      'emergency files of other stores: they stay, and the own one is removed once its pair is saved',
-    happens: async ({ pass, emergency, store }) => {
-      const own = (await store.read()).state!;
-      const foreign = { ...exchanged(), service: 'https://other.example' };
-      for (const state of [own, exchanged(), foreign]) {
-        emergency.put(successor(state, pairOf('next')), NOON);
-      }
-      await pass(MINUTE);
-    },
+    fault: 'emergency files of other stores stay, and the own one goes once its pair is saved',
+    happens: [
+      async ({ store, emergency }) =>
+        emergency.put(successor((await store.read()).state!, pairOf('next')), NOON),
+      leaves(exchanged()),
+      leaves(foreignSet),
+      MINUTE,
+    ],
     stored: { generation: 3, pair: pairOf('next') },
     files: [{}, {}],
   },
   {
-    fault:
-      'an emergency file of another service, and an empty store: the file stays, and is not used',
+    fault: 'an emergency file of another service, and an empty store: it stays, and is not used',
     set: null,
-    happens: async ({ pass, emergency }) => {
-      const foreign = { ...exchanged(), service: 'https://other.example' };
-      emergency.put(successor(foreign, pairOf('next')), NOON);
-      await pass(MINUTE);
-    },
+    happens: [leaves(foreignSet), MINUTE],
     troubles: ['missing'],
     files: [{}],
   },
   {
-    fault: 'the store becomes the store of another service: nothing is sent, and it is not changed',
-    happens: async ({ pass, put, ask }) => {
-      await put(() => ({ next: { ...exchanged(), service: 'https://other' }, result: undefined }));
-      await pass(MINUTE);
-      ask();
-      await pass(1_000);
-    },
+    fault: 'the store becomes that of another service: nothing is sent, and it is not changed',
+    happens: [becomes(foreignSet), MINUTE, ask, 1_000],
     called: ['INTERNAL_SERVER_ERROR'],
     stored: { service: 'https://other', generation: 2, claim: null },
     alarms: [/belongs to https:\/\/other.*Correct `endpoint`/],
   },
-  ...[null, lostSet].map((set): Fault => ({
+  ...[null, lostSet].map((set): Row => ({
     fault: `another process imports a set into a store that ${set ? 'has a lost set' : 'is empty'}: it is used, and the log says so`,
     set,
-    happens: async ({ saw, pass, put, token, logged }) => {
-      await pass(MINUTE);
-      await put(importOf('new'));
-      await pass(MINUTE);
-      saw(await token());
-      saw(logged.filter(({ msg }) => /another process has saved are in use/.test(String(msg))));
-    },
+    happens: [
+      MINUTE,
+      puts(importOf('new')),
+      MINUTE,
+      seesToken,
+      sees(({ logged }) => logged.filter(({ msg }) => /another process has saved/.test(`${msg}`))),
+    ],
     seen: ['access-next', [expect.objectContaining({ level: 30 })]],
     sent: ['refresh-new'],
   })),
-  // Links
-  ...[exchanged(), { ...exchanged(), movedTo: 'elsewhere' }].map((set): Fault => ({
+  // Imports and links
+  {
+    fault: 'an import after an exchange that has just failed: it is exchanged at once',
+    set: null,
+    answers: [MISTAKE],
+    habits: REVOKES,
+    happens: [imports('1'), imports('2', true), seesToken],
+    seen: [expect.stringMatching('invalid_client'), 'imported', 'access-next'],
+    sent: ['refresh-1', 'refresh-2'],
+  },
+  {
+    fault: 'an import that proves spent: its error says that nothing is in use',
+    set: null,
+    answers: [REFUSED],
+    habits: REVOKES,
+    happens: [imports('1')],
+    seen: [expect.stringMatching(/^TOKENS_LOST: .*the imported refresh token.*Import a new pair/)],
+    sent: ['refresh-1'],
+    troubles: ['lost'],
+  },
+  {
+    fault: 'an import over a set in use that proves spent is withdrawn, and its error says so',
+    answers: [REFUSED],
+    habits: REVOKES,
+    happens: [imports('new', true), seesToken],
+    seen: [
+      expect.stringMatching(/^TOKENS_LOST: .*withdrawn.*in use again, as generation 4/),
+      'access-2',
+    ],
+    sent: ['refresh-new'],
+    stored: { generation: 4 },
+  },
+  ...[exchanged(), movedSet].map((set): Row => ({
     fault: `a token link, and a set that ${set.movedTo === null ? 'is in use' : 'was moved'}: it is not read`,
     set,
     link: async () => pairOf('new'),
-    happens: async ({ saw, pass, linkReads }) => {
-      await pass(HOUR);
-      saw(linkReads());
-    },
+    happens: [HOUR, sees(({ reads }) => reads())],
     seen: [0],
     troubles: set.movedTo === null ? [] : ['missing'],
     stored: { set: set.set, generation: 2 },
   })),
-  ...[null, lostSet].map((set): Fault => ({
+  ...[null, lostSet].map((set): Row => ({
     fault: `a token link, and a store that ${set ? 'has a lost set' : 'is empty'}: it is imported and exchanged at once`,
     set,
     link: async () => pairOf('new'),
-    happens: async ({ saw, pass, token }) => {
-      await pass(1_000);
-      saw(await token());
-    },
+    happens: [1_000, seesToken],
     seen: ['access-next'],
     sent: ['refresh-new'],
   })),
   {
-    fault:
-      'a token link with a token that this store has seen: it replaces nothing, with one alarm',
+    fault: 'a token link with a token that this store has seen replaces nothing, with one alarm',
     set: lostSet,
     link: async () => pairOf('1'),
-    happens: ({ pass }) => pass(HOUR),
+    happens: [HOUR],
     troubles: ['lost'],
     alarms: [/tokens that this store has already seen/],
   },
@@ -448,56 +482,125 @@ test.each<Fault>([
     fault: 'a token link that is dead: one alarm',
     set: lostSet,
     link: () => Promise.reject(new LinkError('The token link is dead.')),
-    happens: ({ pass }) => pass(HOUR),
+    happens: [HOUR],
     troubles: ['lost'],
     alarms: [/The token link is dead/],
   },
-  // Clocks
-  ...[DAY, -DAY].map((ms): Fault => ({
-    fault: `the clock of the store jumps by ${ms / DAY} day: one exchange, and at most one more after its correction`,
-    happens: async ({ saw, pass, away, sent, troubles }) => {
-      for (const [ahead, most] of [
-        [0, 0],
-        [ms, 1],
-        [0, 2],
-      ] as const) {
-        away.ahead = ahead;
-        await pass(10 * MINUTE);
-        saw([sent.length <= most, ...troubles()]);
-      }
-      sent.length = 0;
+  {
+    fault: 'a token link that cannot be read now is read again with growing pauses, and imported',
+    set: null,
+    faults: { link: true },
+    link: async ({ link }) => {
+      if (link) throw new LinkError('The service is down.', { isPassing: true });
+      return pairOf('new');
     },
-    seen: [[true], [true], [true]],
-  })),
+    happens: [
+      ask,
+      HOUR,
+      seesCalls,
+      sees(({ reads }) => reads() > 10 && reads() < 30),
+      fails({ link: false }),
+      6 * MINUTE,
+      seesToken,
+    ],
+    seen: [['TOKENS_MISSING'], true, 'access-next'],
+    sent: ['refresh-new'],
+    called: ['TOKENS_MISSING'],
+  },
+  // The client
   {
     fault:
-      'the clock of the store jumps beyond the end of the refresh token: nothing is sent, and its correction is enough',
-    happens: async ({ saw, pass, away, troubles, ask }) => {
-      away.ahead = 365 * DAY;
-      await pass(10 * MINUTE);
-      saw(troubles());
-      ask();
-      await pass(1_000);
-      away.ahead = 0;
-      await pass(MINUTE);
-    },
+      'a service that refuses the client: asked again slowly, its words everywhere, until corrected',
+    set: null,
+    habits: REVOKES,
+    faults: { exchange: MISTAKE },
+    happens: [
+      imports('1'),
+      HOUR,
+      seesSent(10, 40),
+      ask,
+      1_000,
+      seesError,
+      sees(({ keeper }) => keeper.health()),
+      sees(({ alarms }) => alarms()),
+      fails({ exchange: undefined }),
+      5 * MINUTE,
+      sees(({ keeper }) => 'mistake' in keeper.health()),
+      ({ sent }) => sent.splice(0),
+    ],
+    seen: [
+      expect.stringMatching(
+        /^UPSTREAM_UNAUTHORIZED: The imported pair is stored.*status 401 \(invalid_client\)/,
+      ),
+      true,
+      expect.stringContaining(MISTAKE.why),
+      expect.objectContaining({ troubles: ['unauthorized'], mistake: MISTAKE.why }),
+      [expect.stringContaining(MISTAKE.why)],
+      false,
+    ],
+    called: ['UPSTREAM_UNAUTHORIZED'],
+  },
+  // Clocks
+  ...[DAY, -DAY].map((ms): Row => ({
+    fault: `the clock of the store jumps by ${ms / DAY} day: one exchange, and at most one more after its correction`,
+    happens: [
+      ...[0, ms, 0].flatMap((ahead, most) => [
+        fails({ ahead }),
+        10 * MINUTE,
+        seesSent(0, most),
+        seesTroubles,
+      ]),
+      ({ sent }) => sent.splice(0),
+    ],
+    seen: [true, [], true, [], true, []],
+  })),
+  {
+    fault: 'the clock of the store jumps beyond the end of the set: lost, until it is corrected',
+    happens: [
+      fails({ ahead: 365 * DAY }),
+      10 * MINUTE,
+      seesTroubles,
+      ask,
+      1_000,
+      fails({ ahead: 0 }),
+      MINUTE,
+    ],
     seen: [['lost']],
     called: ['TOKENS_LOST'],
   },
   {
     fault: 'the machine sleeps for 30 hours: one exchange',
-    happens: async ({ pass, away }) => {
-      away.asleep = 30 * HOUR;
-      await pass(MINUTE);
-    },
+    happens: [fails({ asleep: 30 * HOUR }), MINUTE],
     sent: ['refresh-2'],
+  },
+  {
+    fault:
+      'a set that nears its end: warned of 30, 14, 7, 3 and 1 days before, and never sent after it',
+    faults: { exchange: UNSENT },
+    happens: [
+      ...[31, 30, 29, 15, 14, 13, 7, 6, 3, 2, 1, 0.5].flatMap((left) => [
+        fails({ ahead: (120 - left) * DAY }),
+        MINUTE,
+      ]),
+      sees(({ logged }) =>
+        logged.flatMap(({ trouble, days }) => (trouble === 'ending' ? days : [])),
+      ),
+      fails({ ahead: 120 * DAY }),
+      2 * MINUTE,
+      ({ sent }) => sent.splice(0),
+      10 * MINUTE,
+      sees(({ keeper }) => keeper.health().refreshSecondsLeft),
+    ],
+    seen: [[30, 14, 7, 3, 1], 0],
+    troubles: ['lost'],
+    alarms: [/reached its end/],
   },
 ])('$fault', async (row) => {
   const world = await worldOf(row);
-  await row.happens(world);
-  const { seen, sent, outcomes, logged, emergency, store, troubles, pass } = world;
-  await pass(0);
-  expect({ seen, sent, called: outcomes, troubles: troubles() }).toEqual({
+  for (const step of row.happens) await take(step, world);
+  await take(0, world);
+  const { seen, sent, outcomes, emergency, store, keeper } = world;
+  expect({ seen, sent, called: outcomes, troubles: keeper.health().troubles }).toEqual({
     seen: row.seen ?? [],
     sent: row.sent ?? [],
     called: row.called ?? [],
@@ -505,177 +608,33 @@ test.each<Fault>([
   });
   expect((await store.read()).state ?? {}).toMatchObject(row.stored ?? {});
   for (const alarm of row.alarms ?? []) {
-    const alarms = logged.filter((line) => Number(line['level']) >= 50);
-    expect(alarms.filter((line) => alarm.test(JSON.stringify(line)))).toHaveLength(1);
+    expect(world.alarms().filter((line) => alarm.test(line))).toHaveLength(1);
   }
   if (row.files) expect(emergency.read()).toMatchObject(row.files);
 });
 
-test('a link that cannot be read now is read again with growing pauses, and imported once it can', async () => {
-  let isUp = false;
-  const { pass, ask, outcomes, token, linkReads } = await worldOf({
-    set: null,
-    link: async () => {
-      if (isUp) return pairOf('new');
-      throw new LinkError('The service is down.', { isPassing: true });
-    },
-  });
-  ask();
-  await pass(HOUR);
-  expect(outcomes).toEqual(['TOKENS_MISSING']);
-  expect(linkReads()).toBeGreaterThan(10);
-  expect(linkReads()).toBeLessThan(30);
-  isUp = true;
-  await pass(6 * MINUTE);
-  expect(await token()).toBe('access-next');
-});
-
-test('a service that refuses the client is asked again slowly, and errors, health and log have its words', async () => {
-  const answers = Array.from({ length: 60 }, () => MISTAKE);
-  const { keeper, pass, ask, errors, sent, logged } = await worldOf({
-    set: null,
-    answers,
-    habits: REVOKES,
-  });
-  const refusal = {
-    message: expect.stringMatching(/^The imported pair is stored.*status 401 \(invalid_client\)/),
-    extensions: { code: 'UPSTREAM_UNAUTHORIZED' },
-  };
-  await expect(keeper.import(pairOf('1'))).rejects.toMatchObject(refusal);
-  await pass(HOUR);
-  expect(sent.length).toBeGreaterThan(10);
-  expect(sent.length).toBeLessThan(40);
-  ask();
-  await pass(1_000);
-  expect(errors).toEqual([expect.stringMatching(/status 401 \(invalid_client\)/)]);
-  expect(keeper.health()).toMatchObject({ troubles: ['unauthorized'], mistake: MISTAKE.why });
-  const alarms = logged.filter(({ level }) => Number(level) >= 50);
-  expect(alarms).toMatchObject([
-    { trouble: 'unauthorized', msg: expect.stringMatching(/status 401 \(invalid_client\)/) },
-  ]);
-  answers.length = 0;
-  await pass(5 * MINUTE);
-  expect(keeper.health().troubles).toEqual([]);
-  expect(keeper.health()).not.toHaveProperty('mistake');
-});
-
-test('an import is exchanged at once, although the exchange before it has just failed', async () => {
-  const { keeper, sent } = await worldOf({ set: null, answers: [MISTAKE], habits: REVOKES });
-  await expect(keeper.import(pairOf('1'))).rejects.toThrow('invalid_client');
-  expect(await keeper.import(pairOf('2'), true)).toBe('imported');
-  expect(sent).toEqual(['refresh-1', 'refresh-2']);
-  expect(await keeper.token()).toMatchObject({ value: 'access-next' });
-});
-
-test.each<[what: string, set: State | null, message: RegExp, next: object]>([
-  ['the first one', null, /refuses the imported refresh token.*Import a new pair/, {}],
-  [
-    'one over a set in use, which is withdrawn',
-    exchanged(),
-    /withdrawn.*in use again, as generation 4/,
-    { value: 'access-2', generation: 4 },
-  ],
-])('an import that proves spent rejects with what is in use: %s', async (...row) => {
-  const [, set, message, next] = row;
-  const { keeper } = await worldOf({ set, answers: [REFUSED], habits: REVOKES });
-  await expect(keeper.import(pairOf('new'), true)).rejects.toMatchObject({
-    message: expect.stringMatching(message),
-    extensions: { code: 'TOKENS_LOST' },
-  });
-  expect(await keeper.token()).toMatchObject(next);
-});
-
-test('a token that is refused as expired and was never accepted is renewed after 30 s, and the next one after a minute', async () => {
-  const { pass, ask, sent, outcomes } = await worldOf({});
-  for (const patience of [30_000, 60_000]) {
-    await pass(patience - 5_000);
-    ask();
-    await pass(6_000);
-    ask();
-    await pass(0);
-  }
-  expect(outcomes).toEqual(['refused', 'access-next', 'refused', 'access-next']);
-  expect(sent).toHaveLength(2);
-});
-
-test.each<[which: string, isAccepted: boolean, first: number, replayed: number[]]>([
-  ['with the token before it, if the new one was accepted before', true, 2, [1, 2, 2]],
-  ['with the token before it, if the new one was never accepted', false, 2, [1, 2, 2]],
-  ['with the new one, if the token before it was refused already', false, 1, [2, 2, 2]],
-])(
-  'a request is sent again three times, the last time after 1.5 to 3 s, while a new access token is refused: %s',
-  async (_which, isAccepted, first, replayed) => {
-    const { keeper, time, pass, sent } = await worldOf({});
-    let token: AccessToken | undefined = { value: '', generation: first };
-    if (isAccepted) keeper.accepted(token);
-    const replays: { generation: number; at: number }[] = [];
-    const request = async () => {
-      while ((token = await keeper.afterRefusal(token!, 'token_expired', replays.length))) {
-        replays.push({ generation: token.generation, at: time.now });
-      }
-    };
-    const ended = request();
-    await pass(MINUTE);
-    await ended;
-    expect(replays.map(({ generation }) => generation)).toEqual(replayed);
-    expect(replays.at(-1)!.at).toBeGreaterThan(1_500);
-    expect(replays.at(-1)!.at).toBeLessThan(3_000);
-    expect(sent).toEqual([]);
-  },
-);
-
-test.each<[Trouble, State | null, (world: World) => void]>([
-  ['missing', null, () => {}],
-  ['missing', { ...exchanged(), movedTo: 'elsewhere' }, () => {}],
-  ['lost', lostSet, () => {}],
-  ['uncertain', uncertainSet(), () => {}],
-  ['late', refusedSet, () => {}],
+test.each<[Trouble, State | null, Step?]>([
+  ['missing', null],
+  ['missing', movedSet],
+  ['lost', lostSet],
+  ['uncertain', uncertainSet],
+  ['late', refusedSet],
   ['unauthorized', exchanged(), ({ keeper }) => keeper.refused({ value: '', generation: 2 })],
-])(
-  'the log has the trouble %s once when it begins, and its end: %#',
-  async (trouble, set, begin) => {
-    const world = await worldOf({ set, answers: [REFUSED, REFUSED, REFUSED] });
-    const { pass, put, troubles, logged } = world;
-    await pass(MINUTE);
-    begin(world);
-    expect(troubles()).toEqual([trouble]);
-    const lines = () => logged.filter((line) => line['trouble'] === trouble);
-    expect(lines()).toMatchObject([{ msg: expect.stringMatching(/Callers .*\.$/) }]);
-    await put(() => ({ next: { ...exchanged('3'), generation: 9 }, result: undefined }));
-    await pass(MINUTE);
-    expect(lines()).toMatchObject([{}, { level: 30, msg: `The trouble ${trouble} is over.` }]);
-  },
-);
-
-test('the trouble unauthorized is of the newest token alone, and ends once the service accepts it', async () => {
-  const { keeper, troubles } = await worldOf({});
-  const token = await keeper.token();
-  keeper.refused({ ...token, generation: 1 });
-  expect(troubles()).toEqual([]);
-  keeper.refused(token);
-  expect(troubles()).toEqual(['unauthorized']);
-  keeper.accepted(token);
-  expect(troubles()).toEqual([]);
+])('the log has the trouble %s once when it begins, and its end: %#', async (...row) => {
+  const [trouble, set, begin = 0] = row;
+  const world = await worldOf({ set, answers: [REFUSED, REFUSED, REFUSED] });
+  const lines = () => world.logged.filter((line) => line['trouble'] === trouble);
+  for (const step of [MINUTE, begin, seesTroubles]) await take(step, world);
+  expect(world.seen).toEqual([[trouble]]);
+  expect(lines()).toMatchObject([{ msg: expect.stringMatching(/Callers .*\.$/) }]);
+  for (const step of [becomes({ ...exchanged('3'), generation: 9 }), MINUTE])
+    await take(step, world);
+  expect(lines()).toMatchObject([{}, { level: 30, msg: `The trouble ${trouble} is over.` }]);
 });
 
-test('the log warns once at 30, 14, 7, 3 and 1 days before the end of a refresh token, and nothing is sent after it', async () => {
-  const unsent: Exchange = { kind: 'unsent', why: 'ECONNREFUSED' };
-  const answers = Array.from({ length: 9_999 }, () => unsent);
-  const { keeper, pass, away, sent, logged } = await worldOf({ answers });
-  for (const left of [31, 30, 29, 15, 14, 13, 7, 6, 3, 2, 1, 0.5]) {
-    away.ahead = (120 - left) * DAY;
-    await pass(MINUTE);
-  }
-  const warnings = logged.filter(({ trouble }) => trouble === 'ending');
-  expect(warnings.map(({ days }) => days)).toEqual([30, 14, 7, 3, 1]);
-  away.ahead = 120 * DAY;
-  await pass(2 * MINUTE);
-  const { length } = sent;
-  await pass(10 * MINUTE);
-  expect(sent).toHaveLength(length);
-  expect(keeper.health()).toMatchObject({ troubles: ['lost'], refreshSecondsLeft: 0 });
-  expect(logged.filter(({ trouble }) => trouble === 'lost')).toHaveLength(1);
-});
+async function take(step: Step, world: World): Promise<void> {
+  await (typeof step === 'number' ? world.time.pass(step) : step(world));
+}
 
 function slowly(ms: number) {
   return async ({ time }: World): Promise<Exchange> => {
@@ -684,12 +643,12 @@ function slowly(ms: number) {
   };
 }
 
-async function importsAndAsksTwice({ keeper, pass, ask }: World): Promise<void> {
-  expect(await keeper.import(pairOf('1'))).toBe('imported');
-  for (const _request of [1, 2]) {
-    ask();
-    await pass(4_000);
-  }
+/** From the answer of the exchange on. */
+function failing(changes: Partial<Faults>) {
+  return async ({ faults }: World): Promise<Exchange> => {
+    Object.assign(faults, changes);
+    return granted('next');
+  };
 }
 
 type World = Awaited<ReturnType<typeof worldOf>>;
@@ -700,55 +659,43 @@ async function worldOf({
   answers = [],
   habits = { check: async () => ({ kind: 'works' }) },
   link,
-  isDown = false,
   refusesAll = false,
-}: Omit<Fault, 'fault' | 'happens'>) {
+  ...row
+}: Omit<Row, 'fault' | 'happens'>) {
   const time = new VirtualTime();
   const folder = quickFolder();
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const { log, logged } = recordingLog();
-  const away = {
-    /** How far the clock of the store was set ahead, ms. */
-    ahead: 0,
-    /** How long the machine has slept, ms. */
-    asleep: 0,
-  };
-  const failing: Partial<Record<'read' | 'update' | 'folder', Error | undefined>> = {};
-  /** Happens once, before the next change of the store by the keeper. */
-  const during: { update: (() => Promise<unknown>) | undefined } = { update: undefined };
+  const faults: Faults = { ahead: 0, asleep: 0, ...row.faults };
   const sent: string[] = [];
   let reads = 0;
-  const outcomes: string[] = [];
-  const seen: unknown[] = [];
-  const errors: string[] = [];
-  const store = memoryStore(() => NOON + time.now + away.asleep + away.ahead);
+  const store = memoryStore(() => NOON + time.now + faults.asleep + faults.ahead);
   const put = (rule: Rule<unknown>) => store.update(rule);
   if (set) await put(() => ({ next: set, result: undefined }));
-  if (isDown) failing.read = new StoreUnavailable('nothing listens there');
   const spoilt: TokenStore = {
     ...store,
     read: async () => {
-      if (failing.read) throw failing.read;
+      if (faults.read) throw faults.read;
       return store.read();
     },
     update: async (rule) => {
-      const { update } = during;
-      during.update = undefined;
-      await update?.();
-      if (failing.update) throw failing.update;
+      const { meanwhile } = faults;
+      faults.meanwhile = undefined;
+      if (meanwhile) await take(meanwhile, world);
+      if (faults.update) throw faults.update;
       return store.update(rule);
     },
   };
   const files = emergencyIn(folder, createSealer([]));
   const emergency: Emergency = {
     ...files,
-    put: (received, at) => !failing.folder && files.put(received, at),
+    put: (received, at) => !faults.folder && files.put(received, at),
   };
   const keeper = await openTokenKeeper({
     store: spoilt,
     service: {
       exchange: async ({ refreshToken }) => {
-        const answer = answers[sent.length] ?? granted('next');
+        const answer = faults.exchange ?? answers[sent.length] ?? granted('next');
         sent.push(refreshToken);
         return typeof answer === 'function' ? answer(world) : answer;
       },
@@ -760,8 +707,8 @@ async function worldOf({
     wording: PLAIN_WORDING,
     meansExpired: (detail) => detail === 'token_expired',
     clock: {
-      now: () => NOON + time.now + away.asleep,
-      elapsed: () => time.now + away.asleep,
+      now: () => NOON + time.now + faults.asleep,
+      elapsed: () => time.now + faults.asleep,
       sleep: sleepIn(time),
     },
     log,
@@ -769,7 +716,7 @@ async function worldOf({
     link: link && {
       read: () => {
         reads += 1;
-        return link();
+        return link(faults);
       },
     },
   });
@@ -780,31 +727,31 @@ async function worldOf({
   });
   const request = async (detail: string) => {
     let token: AccessToken | undefined = await keeper.token();
-    for (let replays = 0; token; replays += 1) {
-      token = await keeper.afterRefusal(token, detail, replays);
+    for (let count = 0; token; count += 1) {
+      token = await keeper.afterRefusal(token, detail, count);
       if (token && !refusesAll) return token.value;
     }
     return 'refused';
   };
+  const outcomes: string[] = [];
+  const errors: string[] = [];
   const world = {
     time,
-    pass: (ms: number) => time.pass(ms),
-    away,
-    failing,
-    during,
+    faults,
     store,
     put,
     emergency,
     keeper,
     logged,
+    /** What is logged as an error or worse. */
+    alarms: () =>
+      logged.filter(({ level }) => Number(level) >= 50).map((line) => JSON.stringify(line)),
     /** The refresh tokens that the service got. */
     sent,
-    linkReads: () => reads,
-    token: async () => (await keeper.token()).value,
-    troubles: () => keeper.health().troubles,
-    /** Sends a request, which the service refuses. */
-    ask: (detail = 'token_expired') =>
-      void request(detail).then(
+    /** How often the link was read. */
+    reads: () => reads,
+    ask: (detail: string) =>
+      request(detail).then(
         (outcome) => outcomes.push(outcome),
         (error: unknown) => {
           outcomes.push(String(codeOf(error)));
@@ -814,8 +761,7 @@ async function worldOf({
     /** What became of the requests, in the order in which they ended; the messages of those that failed. */
     outcomes,
     errors,
-    seen,
-    saw: (what: unknown) => void seen.push(what),
+    seen: [] as unknown[],
   };
   return world;
 }
