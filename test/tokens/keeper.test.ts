@@ -114,7 +114,7 @@ const imports =
   (name: string, replace = false): Step =>
   async ({ keeper, seen }) => {
     const outcome = keeper.import(pairOf(name), replace);
-    seen.push(await outcome.catch((error: Error) => `${codeOf(error)}: ${error.message}`));
+    seen.push(await outcome.catch((error: Error) => `${String(codeOf(error))}: ${error.message}`));
   };
 const sees =
   (look: (world: World) => unknown): Step =>
@@ -416,7 +416,9 @@ test.each<Row>([
       puts(importOf('new')),
       MINUTE,
       seesToken,
-      sees(({ logged }) => logged.filter(({ msg }) => /another process has saved/.test(`${msg}`))),
+      sees(({ logged }) =>
+        logged.filter(({ msg }) => /another process has saved/.test(String(msg))),
+      ),
     ],
     seen: ['access-next', [expect.objectContaining({ level: 30 })]],
     sent: ['refresh-new'],
