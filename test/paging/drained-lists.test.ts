@@ -1,110 +1,230 @@
-import { expect, test } from 'vitest';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
+/** What `all…` returns, how many requests it sends, and what of a list is remembered how long. */
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { readPair } from '../../src/tokens/pair.ts';
+import { importPair } from '../../src/tokens/state.ts';
+import {
+  makeExecutableSchema,
+  type PageArgs,
+  pageOf,
+  personPages,
+  PERSONS,
+} from '../service/lists.ts';
+import { after, honest, text } from '../service/replies.ts';
+import type { Reply } from '../service/service.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
-import { makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
+import { startTeams } from '../support/gateway/teams.ts';
 
-interface Person {
-  id: string;
-  firstName: string | null;
+interface People {
+  allPersons: { id: string }[];
 }
-
-test('12,345 persons are drained, each exactly once and in order', async () => {
-  await using gateway = await startGatewayOverService({ persons: 12_345 });
-  const { data, errors } = await gateway.ask<{ allPersons: Person[] }>(
-    '{ allPersons { id firstName } }',
-  );
-  expect(errors).toBeUndefined();
-  const expected = gateway.service.persons.all().map(({ id, firstName }) => ({ id, firstName }));
-  expect(data.allPersons).toEqual(expected);
-  // The first page tells the page limit; the others leave room for an overlap with the next one.
-  expect(gateway.service.stats.requests.graphql).toBe(1 + Math.ceil((12_345 - 50) / 48));
-});
 
 test('`limit` stops the drain, and no more records are requested', async () => {
   await using gateway = await startGatewayOverService();
   for (const limit of [0, 1, 50, 51, 120, 136, 137, 138, 1000]) {
     const before = gateway.service.stats.requests.graphql;
-    const { data } = await gateway.ask<{ allPersons: Person[] }>(
-      'query ($limit: Int) { allPersons(limit: $limit) { id } }',
-      { limit },
-    );
+    const { data } = await gateway.ask<People>(`{ allPersons(limit: ${limit}) { id } }`);
     const expected = Math.min(limit, 137);
     expect(data.allPersons).toHaveLength(expected);
     expect(gateway.service.stats.requests.graphql - before).toBe(Math.ceil(expected / 50));
   }
 });
 
-test('a drain of more records than allowed ends with an error to resume from, and is never cut silently', async () => {
-  await using gateway = await startGatewayOverService({}, { config: { drainMaxItems: 60 } });
-  const { data, errors } = await gateway.ask<{ allPersons: null }>('{ allPersons { id } }');
-  expect(data.allPersons).toBeNull();
-  expect(errors).toMatchObject([
-    {
-      message: expect.stringContaining('None of them is in this answer.'),
-      path: ['allPersons'],
-      extensions: { code: 'DRAIN_LIMIT_EXCEEDED', drained: 60, max: 60 },
-    },
-  ]);
-  const rest = await gateway.ask<{ allPersons: Person[] }>(
-    'query ($after: String) { allPersons(after: $after, limit: 5) { id } }',
-    { after: errors![0]!.extensions['resumeAfter'] },
-  );
-  expect(rest.data.allPersons.map(({ id }) => id)).toEqual(
-    gateway.service.persons.slice(60, 65).map(({ id }) => id),
-  );
-});
+test.each([
+  ['a page fails', { failsBehind: 96 }, { code: 'DRAIN_INTERRUPTED', drained: 96 }],
+  ['it has too many records', { max: 60 }, { code: 'DRAIN_LIMIT_EXCEEDED', drained: 60, max: 60 }],
+])(
+  'a drain that ends because %s is an error from which every record can be read, and is never cut silently',
+  async (_why, { failsBehind = Infinity, max = 1_000 }, extensions) => {
+    let readable = failsBehind;
+    const all = Array.from({ length: 150 }, (_, index) => ({ id: `p${index}` }));
+    const persons = (_: unknown, args: PageArgs) => {
+      if (Number(args.after ?? 0) >= readable) throw new Error('The index is rebuilding.');
+      return pageOf(all, args);
+    };
+    const schema = makeExecutableSchema(documentedSdl, { Query: { persons } });
+    const config = { drainMaxItems: max };
+    await using gateway = await startGatewayOverService({ schema }, { config });
+    const { data, errors } = await gateway.ask('{ allPersons { id } }');
+    expect(data).toEqual({ allPersons: null });
+    expect(errors).toMatchObject([{ path: ['allPersons'], extensions }]);
+    const { message, extensions: facts } = errors![0]!;
+    expect(message).toContain('None of them is in this answer.');
+    if (failsBehind < Infinity) {
+      expect(message).toContain('The index is rebuilding.');
+      expect(message).toContain(`with \`limit: ${extensions.drained}\``);
+    }
+    const part = 'query ($n: Int, $after: String) { allPersons(limit: $n, after: $after) { id } }';
+    const first = await gateway.ask<People>(part, { n: extensions.drained });
+    readable = Infinity;
+    const rest = await gateway.ask<People>(part, { n: 54, after: facts['resumeAfter'] });
+    const returned = [...first.data.allPersons, ...rest.data.allPersons];
+    expect(returned).toEqual(all.slice(0, extensions.drained + 54));
+  },
+);
 
-test('a drain that a failing page interrupts says how many records it has, and how to resume without losing one', async () => {
-  let failing = true;
-  const all = Array.from({ length: 230 }, (_, index) => ({ id: `p${index}` }));
-  const persons = (_: unknown, args: PageArgs) => {
-    if (failing && Number(args.after ?? 0) >= 96) throw new Error('The index is rebuilding.');
-    return pageOf(all, args);
-  };
-  const schema = makeExecutableSchema(documentedSdl, { Query: { persons } });
-  await using gateway = await startGatewayOverService({ schema });
-  const { data, errors } = await gateway.ask<{ allPersons: null }>('{ allPersons { id } }');
-  expect(data.allPersons).toBeNull();
-  expect(errors).toMatchObject([
-    { path: ['allPersons'], extensions: { code: 'DRAIN_INTERRUPTED', drained: 96 } },
-  ]);
-  const { message, extensions } = errors![0]!;
-  expect(message).toContain('The index is rebuilding.');
-  expect(message).toContain('None of them is in this answer. Send the operation again; or');
-  const limit = Number(/`limit: (\d+)`/.exec(message)?.[1]);
-  const first = await gateway.ask<{ allPersons: Person[] }>(
-    'query ($limit: Int) { allPersons(limit: $limit) { id } }',
-    { limit },
-  );
-  failing = false;
-  const rest = await gateway.ask<{ allPersons: Person[] }>(
-    'query ($after: String) { allPersons(after: $after) { id } }',
-    { after: extensions['resumeAfter'] },
-  );
-  const returned = [...first.data.allPersons, ...rest.data.allPersons];
-  expect(returned).toEqual(all);
-});
-
-test('records that an error made null are returned once, in a second drain too', async () => {
-  const all = Array.from({ length: 230 }, (_, index) => ({ id: `p${index}` }));
-  let failing = false;
-  const snapshot = documentedSdl
-    .replace('items: [Person!]!', 'items: [Person]!')
-    .replace('firstName: String', 'firstName: String!');
-  const schema = makeExecutableSchema(snapshot, {
-    Person: {
-      firstName: () => {
-        if (failing) throw new Error('Not now.');
-        return 'Ada';
-      },
-    },
-    Query: { persons: (_: unknown, args: PageArgs) => pageOf(all, args) },
+describe('a list that was drained before', () => {
+  test('is read with DRAIN_CONCURRENCY pages in flight, and returned as it is now', async () => {
+    await using world = await startPersons(2_000);
+    expect(await world.drain()).toEqual(world.ids());
+    // The first page tells the page limit; the others leave room for an overlap with the next one.
+    expect(world.load).toMatchObject({ most: 1, requests: 1 + Math.ceil((2_000 - 50) / 48) });
+    world.load.most = 0;
+    const { persons } = world.service;
+    persons.insert(0, 60);
+    persons.insert(700, 3);
+    persons.remove(1_200, 55);
+    persons.move(1_900, 10);
+    expect(await world.drain()).toEqual(world.ids());
+    expect(world.load.most).toBe(8);
   });
-  await using gateway = await startGatewayOverService({ schema }, { snapshot });
-  const ask = () => gateway.ask<{ allPersons: unknown[] }>('{ allPersons { firstName } }');
-  expect((await ask()).data.allPersons).toHaveLength(230);
-  failing = true;
-  const { data, errors } = await ask();
-  expect(data.allPersons).toEqual(Array.from({ length: 230 }, () => null));
-  expect(errors).toHaveLength(230);
+
+  test.each([429, 503])(
+    'is read with half as many requests at a time after a %i, and later with as many as before',
+    async (status) => {
+      await using world = await startPersons(2_000);
+      await world.drain();
+      const [retried, later] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const { received } = world.service;
+      const before = received.length;
+      world.service.answer(async (...args) => {
+        const number = received.length - before;
+        if (number <= 8) return text('', status)(...args);
+        await (number <= 16 ? retried : later).promise;
+        return world.counted(...args);
+      });
+      const draining = world.drain();
+      await world.service.arrived(before + 16);
+      retried.resolve();
+      await world.service.arrived(before + 20);
+      for (let turn = 0; turn < 20; turn += 1) await setImmediate();
+      expect(received).toHaveLength(before + 20);
+      later.resolve();
+      expect(await draining).toEqual(world.ids());
+
+      await world.drain();
+      world.load.most = 0;
+      await world.drain();
+      expect(world.load.most).toBe(8);
+    },
+  );
 });
+
+describe('a total and the ids that were not found are remembered', () => {
+  const events: [string, (gateway: GatewayOverService) => Promise<unknown>][] = [
+    ['a mutation', (gateway) => gateway.ask('mutation { touch { id } }')],
+    [
+      'another token set',
+      async ({ service, store, ask }) => {
+        const link = service.makeNewSet();
+        const pair = readPair(await (await fetch(link)).json())!;
+        const imported = { pair, service: service.url, by: 'test', replace: true };
+        expect(await store.update(importPair(imported))).toBe('imported');
+        // The gateway notices the other set when it sends its next request.
+        await ask('{ persons(first: 1) { items { id } } }');
+      },
+    ],
+  ];
+
+  test.each(events)('until %s', async (_, happens) => {
+    const snapshot = `${PERSONS} type Person { id: ID! } type Mutation { touch: Person }`;
+    const present = Array.from({ length: 120 }, (_each, at) => `p${at}`);
+    const schema = makeExecutableSchema(snapshot, { Query: { persons: personPages(present) } });
+    const config = { mutations: 'all' } as const;
+    await using gateway = await startGatewayOverService({ schema }, { snapshot, config });
+    const query = '{ person(id: "new") { id } personsConnection { totalCount } }';
+    const ask = async () => (await gateway.ask(query)).data;
+    expect(await ask()).toEqual({ person: null, personsConnection: { totalCount: 120 } });
+    present.splice(60, 0, 'new');
+    expect(await ask()).toEqual({ person: null, personsConnection: { totalCount: 120 } });
+    await happens(gateway);
+    expect(await ask()).toEqual({ person: { id: 'new' }, personsConnection: { totalCount: 121 } });
+  });
+});
+
+interface Teams {
+  allTeams: { number: number }[];
+  teamsConnection: { totalCount: number; pageInfo: { endCursor: string } };
+}
+
+test.each([
+  ['(lead: null)', ''],
+  ['(where: { lead: null })', '(where: {})'],
+])('a null filter %s and an omitted one %s are two lists', async (filtered, all) => {
+  await using gateway = await startTeams({ teams: 120 });
+  const ask = async (list: string) => (await gateway.ask<Teams>(`{ ${list} }`)).data;
+  const [few, many, fewCounted, manyCounted] = await Promise.all([
+    ask(`allTeams${filtered} { number }`),
+    ask(`allTeams${all} { number }`),
+    ask(`teamsConnection${filtered} { totalCount }`),
+    ask(`teamsConnection${all} { totalCount }`),
+  ]);
+  expect([few.allTeams.length, many.allTeams.length]).toEqual([60, 120]);
+  expect(fewCounted.teamsConnection.totalCount).toBe(60);
+  expect(manyCounted.teamsConnection.totalCount).toBe(120);
+});
+
+test('a cursor is valid with a null filter and without it: Relay sends an unused filter as null', async () => {
+  await using gateway = await startTeams({ teams: 120 });
+  const query = `query ($lead: String, $after: String) {
+    teamsConnection(lead: $lead, first: 3, after: $after) { pageInfo { endCursor } }
+  }`;
+  const { data } = await gateway.ask<Teams>(query, { lead: null });
+  const { endCursor } = data.teamsConnection.pageInfo;
+  expect((await gateway.ask(query, { after: endCursor })).errors).toBeUndefined();
+});
+
+test('a drain that starts after a mutation joins none from before it', async () => {
+  await using gateway = await startTeams({ teams: 120 });
+  const { service } = gateway;
+  const gate = Promise.withResolvers<void>();
+  service.answer(after(gate.promise, honest), honest, honest);
+  const drain = () => gateway.ask<Teams>('{ allTeams { number } }');
+  const before = drain();
+  await service.arrived(1);
+  await gateway.ask('mutation { addTeam { id } }');
+  // It reads its own pages while the walk from before the mutation still waits for its first one.
+  expect((await drain()).data.allTeams).toHaveLength(121);
+  gate.resolve();
+  await before;
+});
+
+test('lists below several mutations of one operation are read after the last mutation', async () => {
+  await using gateway = await startTeams({ teams: 1, members: 8 });
+  const add = 'addMember(team: "0") { membersConnection(first: 20) { nodes { id } } }';
+  const { data } = await gateway.ask(`mutation { one: ${add} two: ${add} }`);
+  const whole = { membersConnection: { nodes: { length: 10 } } };
+  expect(data).toMatchObject({ one: whole, two: whole });
+  expect(gateway.service.received[0]!.body).toContain('two: addMember');
+});
+
+/** A gateway over persons, and how many of its requests are answered at a time. */
+async function startPersons(persons: number) {
+  const gateway = await startGatewayOverService({ persons });
+  const load = { now: 0, most: 0, requests: 0 };
+  const counted: Reply = async (response, ...rest) => {
+    load.now += 1;
+    load.requests += 1;
+    // A request also ends when the gateway aborts it.
+    response.once('close', () => (load.now -= 1));
+    // All other requests sent by now arrive before this one is answered, and aborted ones have ended.
+    for (let turn = 0; turn < 10; turn += 1) await setImmediate();
+    load.most = Math.max(load.most, load.now);
+    await honest(response, ...rest);
+  };
+  gateway.service.answer(counted);
+  return Object.assign(gateway, {
+    load,
+    counted,
+    ids: () => gateway.service.persons.all().map(({ id }) => id),
+    drain: async () => {
+      const { data, errors } = await gateway.ask<People>('{ allPersons { id } }');
+      expect(errors).toBeUndefined();
+      return data.allPersons.map(({ id }) => id);
+    },
+  });
+}

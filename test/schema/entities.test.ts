@@ -4,13 +4,7 @@ import {
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
 import { fullSdl, fullService } from '../service/full.ts';
-import {
-  makeExecutableSchema,
-  type PageArgs,
-  pageOf,
-  personPages,
-  PERSONS,
-} from '../service/lists.ts';
+import { makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
 import { json } from '../service/replies.ts';
 
 let full: GatewayOverService;
@@ -258,27 +252,4 @@ test('a record by its id that is not an object is UPSTREAM_BAD_RESPONSE at its p
   expect(errors).toMatchObject([
     { path: ['_entities', 0], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } },
   ]);
-});
-
-test('after a mutation a record that was missing is found, and totals are counted anew', async () => {
-  const snapshot = `${PERSONS} type Person { id: ID! } type Mutation { hire(id: ID!): Person }`;
-  const present = Array.from({ length: 120 }, (_, at) => `p${at}`);
-  const schema = makeExecutableSchema(snapshot, {
-    Query: { persons: personPages(present) },
-    Mutation: {
-      hire: (_: unknown, { id }: { id: string }) => {
-        present.splice(60, 0, id);
-        return { id };
-      },
-    },
-  });
-  const config = { mutations: 'all' } as const;
-  await using gateway = await startGatewayOverService({ schema }, { snapshot, config });
-  const find = () => gateway.ask('{ person(id: "new") { id } }');
-  const count = () => gateway.ask('{ personsConnection { totalCount } }');
-  expect(await find()).toEqual({ data: { person: null } });
-  expect(await count()).toEqual({ data: { personsConnection: { totalCount: 120 } } });
-  await gateway.ask('mutation { hire(id: "new") { id } }');
-  expect(await find()).toEqual({ data: { person: { id: 'new' } } });
-  expect(await count()).toEqual({ data: { personsConnection: { totalCount: 121 } } });
 });
