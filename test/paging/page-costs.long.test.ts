@@ -1,239 +1,189 @@
+/** A service that refuses requests as too big before it executes them. */
 import { readFileSync } from 'node:fs';
-import { Kind, parse, visit, type FieldNode } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import { entryFor } from '../support/gateway/api-key.ts';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import type { Received, Reply, ServiceOptions } from '../service/service.ts';
 import { honest, json, text } from '../service/replies.ts';
-import { startTeams } from '../support/gateway/teams.ts';
+import type { Received, Reply, ServiceOptions } from '../service/service.ts';
+import { entryFor } from '../support/gateway/api-key.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
+import { startTeams } from '../support/gateway/teams.ts';
 
-interface People {
-  allPersons: { id: string }[];
-}
-
-/** A record of it costs 3, and a page 1. */
+/** A record costs 2. */
 const ALL = '{ allPersons { id firstName other: firstName } }';
+const ENTITIES = (type: string, ids: string) =>
+  `{ _entities(representations: [${ids}]) { ... on ${type} { id } } }`;
 
-describe('a list whose full page costs too much', () => {
-  test('is drained whole, in pages that the service accepts, of which the size is learned once', async () => {
-    await using world = await startWorld({ persons: 300 }, 100);
-    expect(await world.drain()).toEqual(world.ids());
-    expect(world.costs.refused.length).toBeLessThanOrEqual(3);
-    expect(Math.max(...world.sizes())).toBeGreaterThan(20);
-    world.costs.refused.length = 0;
-    expect(await world.drain()).toEqual(world.ids());
-    expect(world.costs.refused).toEqual([]);
-  });
+type World = GatewayOverService & { costs: Costs };
+/** A read, the highest cost that the service accepts, and what the list is. */
+type Read = [string, string | ((world: World) => string), number, ServiceOptions?];
 
-  test('is still read in full pages where less is selected', async () => {
-    await using world = await startWorld({ persons: 300 }, 120);
-    await world.drain();
-    expect(Math.max(...world.sizes())).toBeLessThan(50);
-    world.costs.accepted.length = 0;
-    await world.ask('{ personsConnection(first: 50) { nodes { id } } }');
-    expect(world.costs.accepted).toEqual([50]);
-  });
+const rich = { persons: 120, schema: 'rich' } as const;
+const READS: Read[] = [
+  ['a list', ALL, 60],
+  ['a list of which only two records are accepted at a time', ALL, 4],
+  ['a connection', '{ personsConnection(first: 130) { nodes { a: firstName firstName } } }', 30],
+  ['a list below records', '{ allVacancies { id title allCandidates { id } } }', 30, rich],
+  [
+    'records by their ids',
+    ({ service }) => {
+      const ids = service.persons.all().filter((_, at) => at % 7 === 3);
+      const found = ids.map(({ id }) => `{ __typename: "Person", id: "${id}" }`);
+      return ENTITIES('Person', found.join()).replace('{ id }', '{ id firstName }');
+    },
+    30,
+  ],
+];
 
-  test('serves lookups by id', async () => {
-    await using world = await startWorld({ persons: 200 }, 30);
-    const requested = world.ids().filter((_, at) => at % 7 === 3);
-    const { data, errors } = await world.ask<{ _entities: { id: string }[] }>(
-      `query ($of: [_Any!]!) {
-        _entities(representations: $of) { ... on Person { id firstName other: firstName } }
-      }`,
-      { of: requested.map((id) => ({ __typename: 'Person', id })) },
-    );
-    expect(errors).toBeUndefined();
-    expect(data._entities.map(({ id }) => id)).toEqual(requested);
-  });
+const words: Refuse = (cost, max) =>
+  json({ errors: [{ message: `maximum query complexity exceeded ${cost} > ${max}` }] });
+const status: Refuse = () => text('<h1>Request Entity Too Large</h1>', 413);
 
-  test('is read whole below the records of another one', async () => {
-    const snapshot = readFileSync('schema/rich.graphql', 'utf8');
-    const read = async (max: number) => {
-      await using world = await startWorld({ persons: 120, schema: 'rich' }, max, { snapshot });
-      const { data, errors } = await world.ask(
-        '{ allVacancies { id title allCandidates { id } } }',
-      );
-      expect(errors).toBeUndefined();
-      return data;
-    };
-    expect(await read(60)).toEqual(await read(100_000));
-  });
+describe.each([
+  ['in the words of graphql-java', words],
+  ['with status 413, whatever its body', status],
+])('refused %s', (_, refuse) => {
+  test.each(READS)(
+    '%s is read as if it were accepted',
+    async (_read, query, max, options = { persons: 137 }) => {
+      const gateway =
+        options === rich ? { snapshot: readFileSync('schema/rich.graphql', 'utf8') } : {};
+      await using world = await startWorld(max, options, gateway, refuse);
+      const sent = typeof query === 'string' ? query : query(world);
+      const answer = await world.ask(sent);
+      expect(world.costs.refused).not.toEqual([]);
+      world.costs.max = Infinity;
+      await using generous = await startWorld(Infinity, options, gateway);
+      expect(answer).toEqual(await generous.ask(sent));
+      expect(answer.errors).toBeUndefined();
+    },
+  );
 
-  test('is returned up to CONNECTION_MAX to callers without the scope drain', async () => {
-    const key = { 'x-api-key': 'a key of 32 characters, or longer' };
-    const apiKeys = [entryFor(key['x-api-key'], 'app', 'read')];
-    await using world = await startWorld({ persons: 600 }, 30, {
-      config: { auth: { apiKeys, jwt: undefined } },
+  test('records by id that are too many at a time are requested singly, which costs callers as much as together', async () => {
+    const apiKeys = [entryFor('router', 'app', 'read', 'router')];
+    const config = { auth: { apiKeys, jwt: undefined } };
+    await using world = await startTeams({ teams: 60 }, { config });
+    world.service.answer(costlyService(40, refuse).reply);
+    const ids = world.teams.map(({ id }) => `{ __typename: "Team", id: "${id}" }`).join();
+    const query = ENTITIES('Team', ids).replace('{ id }', '{ number }');
+    const headers = { 'x-api-key': 'router' };
+    expect(await world.ask(query, {}, { headers })).toEqual({
+      data: { _entities: world.teams.map(({ number }) => ({ number })) },
     });
-    const { data, errors } = await world.ask<{ personsConnection: { nodes: { id: string }[] } }>(
-      '{ personsConnection(first: 500) { nodes { id a: firstName b: firstName } } }',
-      {},
-      { headers: key },
-    );
-    expect(errors).toBeUndefined();
-    expect(data.personsConnection.nodes.map(({ id }) => id)).toEqual(world.ids().slice(0, 500));
-  });
-
-  test('costs callers about as much as in full pages', async () => {
-    const config = { pagesPerMinute: 12 };
-    await using world = await startWorld({ persons: 300 }, 22, { config });
-    expect(await world.drain()).toEqual(world.ids());
-    expect(world.costs.accepted.length).toBeGreaterThan(40);
-    const again = await world.ask<People>(ALL);
-    expect(again.errors?.[0]?.extensions?.['code']).toBe('RATE_LIMITED');
-  });
-
-  test('begins with the size of adapters.json', async () => {
-    const overrides = { fields: { 'Query.persons': { page: 5 } } };
-    await using world = await startWorld({ persons: 40 }, 40, { overrides });
-    expect(await world.drain()).toEqual(world.ids());
-    expect(world.costs.refused).toEqual([]);
-    expect(world.costs.accepted[0]).toBe(5);
   });
 });
 
-test('a single record that is refused is an error with the words of the service', async () => {
-  await using world = await startWorld({ persons: 20 }, 3);
-  const { data, errors } = await world.ask<People>(ALL);
-  expect(data).toEqual({ allPersons: null });
-  expect(errors).toMatchObject([
-    {
-      message: expect.stringContaining('maximum query complexity exceeded 4 > 3'),
-      path: ['allPersons'],
-    },
-  ]);
+test('the size is learned once for a list and its selection: full pages are read where less is selected', async () => {
+  await using world = await startWorld(60, { persons: 300 });
+  const { costs } = world;
+  expect((await world.ask(ALL)).errors).toBeUndefined();
+  expect(costs.refused).toHaveLength(1);
+  expect(Math.max(...costs.accepted)).toBeLessThan(30);
+  costs.refused.length = costs.accepted.length = 0;
+  await world.ask(ALL);
+  expect(costs.refused).toEqual([]);
+  costs.accepted.length = 0;
+  await world.ask('{ personsConnection(first: 50) { nodes { id } } }');
+  expect(costs).toMatchObject({ accepted: [50], refused: [] });
+});
+
+test('CONNECTION_MAX records need no scope drain, however small the pages are', async () => {
+  const auth = { apiKeys: [entryFor('key', 'app', 'read')], jwt: undefined };
+  await using world = await startWorld(30, { persons: 600 }, { config: { auth } });
+  const query = '{ personsConnection(first: 500) { nodes { id a: firstName b: firstName } } }';
+  const { data, errors } = await world.ask(query, {}, { headers: { 'x-api-key': 'key' } });
+  expect(errors).toBeUndefined();
+  expect(data).toMatchObject({ personsConnection: { nodes: { length: 500 } } });
+});
+
+test('small pages cost callers about as much as full ones', async () => {
+  await using world = await startWorld(13, { persons: 300 }, { config: { pagesPerMinute: 12 } });
+  expect((await world.ask(ALL)).errors).toBeUndefined();
+  expect(world.costs.accepted.length).toBeGreaterThan(40);
+  expect((await world.ask(ALL)).errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }]);
+});
+
+test('the first page has the size of adapters.json', async () => {
+  const overrides = { fields: { 'Query.persons': { page: 5 } } };
+  await using world = await startWorld(10, { persons: 40 }, { overrides });
+  expect((await world.ask(ALL)).errors).toBeUndefined();
+  expect(world.costs.refused).toEqual([]);
+  expect(world.costs.accepted[0]).toBe(5);
+});
+
+test.each([
+  ['in the words of the service', words, /maximum query complexity exceeded 2 > 1/],
+  ['with its status', status, /413/],
+])('a single record that is refused is an error %s', async (_, refuse, message) => {
+  await using world = await startWorld(1, { persons: 20 }, {}, refuse);
+  const failed = {
+    data: { allPersons: null },
+    errors: [{ message: expect.stringMatching(message), path: ['allPersons'] }],
+  };
+  expect(await world.ask(ALL)).toMatchObject(failed);
   world.costs.refused.length = 0;
-  await world.ask<People>(ALL);
+  expect(await world.ask(ALL)).toMatchObject(failed);
   expect(world.costs.refused).toEqual([1]);
 });
 
 test('a page that a caller requests of the service itself gets the answer of the service', async () => {
-  await using world = await startWorld({ persons: 60 }, 60);
+  await using world = await startWorld(40, { persons: 60 });
   const { errors } = await world.ask('{ persons(first: 50) { items { id firstName } } }');
-  expect(errors).toMatchObject([{ message: 'maximum query complexity exceeded 101 > 60' }]);
+  expect(errors).toMatchObject([{ message: 'maximum query complexity exceeded 50 > 40' }]);
   expect(world.costs.refused).toEqual([50]);
 });
 
-test('status 413 says that a page is too big, whatever its body', async () => {
-  await using world = await startWorld({ persons: 60 }, 60);
-  world.costs.refuse = () => text('<h1>Request Entity Too Large</h1>', 413);
-  expect(await world.drain()).toEqual(world.ids());
-  world.costs.max = 0;
-  const { errors } = await world.ask<People>(ALL);
-  expect(errors?.[0]?.message).toMatch(/413/);
-});
-
-describe.each([
-  ['in the words of the service', undefined],
-  ['with status 413', () => text('Too large', 413)],
-])('records by id that are too many at a time, %s', (_, refuse) => {
-  test('are requested singly, which costs callers as much as together', async () => {
-    const key = { 'x-api-key': 'a key of 32 characters, or longer' };
-    const apiKeys = [entryFor(key['x-api-key'], 'app', 'read', 'router')];
-    await using world = await startTeams(
-      { teams: 60 },
-      { config: { auth: { apiKeys, jwt: undefined } } },
-    );
-    world.service.answer(costlyService(40, refuse).reply);
-    const of = world.teams.map(({ id }) => ({ __typename: 'Team', id }));
-    const { data, errors } = await world.ask<{ _entities: { number: number }[] }>(
-      'query ($of: [_Any!]!) { _entities(representations: $of) { ... on Team { id number } } }',
-      { of },
-      { headers: key },
-    );
-    expect(errors).toBeUndefined();
-    const numbers = data._entities.map(({ number }) => number);
-    expect(numbers).toEqual(world.teams.map(({ number }) => number));
-  });
-});
-
-async function startWorld(options: ServiceOptions, max: number, gateway: TestGatewayOptions = {}) {
+async function startWorld(
+  max: number,
+  options: ServiceOptions,
+  gateway: TestGatewayOptions = {},
+  refuse = words,
+): Promise<World> {
   const world = await startGatewayOverService(options, gateway);
-  const costs = costlyService(max);
+  const costs = costlyService(max, refuse);
   world.service.answer(costs.reply);
-  const { persons } = world.service;
-  return Object.assign(world, {
-    costs,
-    ids: () => persons.all().map(({ id }) => id),
-    sizes: () => costs.accepted.map((first) => first ?? 50),
-    drain: async (query = ALL) => {
-      const { data, errors } = await world.ask<People>(query);
-      expect(errors).toBeUndefined();
-      return data.allPersons.map(({ id }) => id);
-    },
-  });
+  return Object.assign(world, { costs });
 }
 
 /** How a request that costs too much is refused. */
 type Refuse = (cost: number, max: number) => Reply;
 
-/** The message of graphql-java. */
-const graphqlJava: Refuse = (cost, max) =>
-  json({ errors: [{ message: `maximum query complexity exceeded ${cost} > ${max}` }] });
-
 interface Costs {
   /** The highest cost that is accepted. */
   max: number;
-  refuse: Refuse;
-  /** `first` of the outermost list of each request; null where it had none. */
-  readonly accepted: (number | null)[];
-  readonly refused: (number | null)[];
+  /** The number of records that each request asks for. */
+  readonly accepted: number[];
+  readonly refused: number[];
   readonly reply: Reply;
 }
 
-/** Refuses requests that cost too much before it executes them, as services do. */
-function costlyService(max: number, refuse = graphqlJava): Costs {
+function costlyService(max: number, refuse: Refuse): Costs {
   const costs: Costs = {
     max,
-    refuse,
     accepted: [],
     refused: [],
     reply: (...exchange) => {
       const { cost, first } = costOf(exchange[1]);
       const isTooMuch = cost > costs.max;
       (isTooMuch ? costs.refused : costs.accepted).push(first);
-      return (isTooMuch ? costs.refuse(cost, costs.max) : honest)(...exchange);
+      return (isTooMuch ? refuse(cost, costs.max) : honest)(...exchange);
     },
   };
   return costs;
 }
 
-const PAGE = 50;
-
-/** A field costs 1, and each field of a record 1 for each record of the page. */
-function costOf({ body }: Received): { cost: number; first: number | null } {
+/** Each of some fields costs 1 for each record of a page, and for each record by its id. */
+function costOf({ body }: Received): { cost: number; first: number } {
   const { query, variables = {} } = JSON.parse(body) as {
     query: string;
     variables?: Record<string, number>;
   };
-  const sizeOf = ({ arguments: args = [] }: FieldNode) => {
-    const value = args.find(({ name }) => name.value === 'first')?.value;
-    if (value?.kind === Kind.VARIABLE) return variables[value.name.value];
-    return value?.kind === Kind.INT ? Number(value.value) : undefined;
-  };
-  let cost = 0;
-  let outermost: number | undefined;
-  /** Those of the fields around the current one. */
-  const sizes: (number | undefined)[] = [];
-  const times = [1];
-  visit(parse(query), {
-    Field: {
-      enter: (field) => {
-        if (field.name.value === 'pageInfo') return false;
-        const isItems = field.name.value === 'items';
-        if (!isItems) cost += times.at(-1)!;
-        times.push(times.at(-1)! * (isItems ? Math.min(sizes.at(-1) ?? PAGE, PAGE) : 1));
-        sizes.push(sizeOf(field));
-        outermost ??= sizes.at(-1);
-        return undefined;
-      },
-      leave: () => {
-        times.pop();
-        sizes.pop();
-      },
-    },
-  });
-  return { cost, first: outermost ?? null };
+  const variable = Object.keys(variables).find((name) => name.endsWith('first'));
+  const sent = variable ? variables[variable] : /first: (\d+)/.exec(query)?.[1];
+  const first = query.includes('items') ? Number(sent ?? 50) : 1;
+  const fields = query.match(/\b(firstName|title|number)\b/g)?.length ?? 1;
+  const records = query.match(/_rsRecord\d+:/g)?.length ?? 1;
+  return { cost: first * fields * records, first };
 }

@@ -1,5 +1,4 @@
 import { setImmediate } from 'node:timers/promises';
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Totals } from '../../src/paging/totals.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
@@ -7,7 +6,6 @@ import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { failure, makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
 import { after, honest, json } from '../service/replies.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
-import { randomRuns } from '../support/random/random-runs.ts';
 
 const TOTAL = '{ personsConnection { totalCount } }';
 
@@ -37,87 +35,27 @@ async function startPersons(config: TestGatewayOptions['config'] = {}, persons =
   return { ...world, clock, persons: world.service.persons, total, requestsOf, settled };
 }
 
-type Step =
-  | { readonly kind: 'ask' | 'drain' | 'fail' | 'recover' | 'settle' }
-  | { readonly kind: 'pass'; readonly seconds: number }
-  | { readonly kind: 'change'; readonly by: number };
-
-const step = fc.oneof<fc.WeightedArbitrary<Step>[]>(
-  { weight: 4, arbitrary: fc.constant({ kind: 'ask' }) },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      kind: fc.constant('pass'),
-      seconds: fc.integer({ min: 1, max: 400 }),
-    }),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      kind: fc.constant('change'),
-      by: fc.integer({ min: -60, max: 60 }),
-    }),
-  },
-  {
-    weight: 5,
-    arbitrary: fc.record({ kind: fc.constantFrom('settle', 'settle', 'drain', 'fail', 'recover') }),
-  },
-);
-
-test('in any history a total is no older than twice TOTAL_COUNT_SECONDS, and only a list without one can fail', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-      await using world = await startPersons();
-      const { clock, persons } = world;
-      const lengths = [{ until: Infinity, length: persons.length }];
-      /** When the list was read whole, as far as the callers know. */
-      let readAt = -Infinity;
-      let isDown = false;
-      for (const each of steps) {
-        const bound = clock.elapsed() - 10 * MINUTE;
-        switch (each.kind) {
-          case 'ask': {
-            const { data, errors } = await world.ask<Total>(TOTAL);
-            if (errors) {
-              expect(isDown && readAt <= bound).toBe(true);
-              break;
-            }
-            const recent = lengths.filter(({ until }) => until > bound);
-            expect(recent.map(({ length }) => length)).toContain(data.personsConnection.totalCount);
-            if (readAt <= bound && !isDown) readAt = clock.elapsed();
-            break;
-          }
-          case 'drain':
-            if (!(await world.ask('{ allPersons { id } }')).errors) readAt = clock.elapsed();
-            break;
-          case 'pass':
-            clock.jump(each.seconds * SECOND);
-            break;
-          case 'change':
-            // A walk that overlaps with it may count some of the records.
-            await world.settled();
-            lengths.at(-1)!.until = clock.elapsed();
-            if (each.by > 0) persons.insert(0, each.by);
-            else persons.remove(0, Math.min(-each.by, persons.length));
-            lengths.push({ until: Infinity, length: persons.length });
-            break;
-          case 'fail':
-          case 'recover':
-            isDown = each.kind === 'fail';
-            world.service.answer(isDown ? json({}, 400) : honest);
-            break;
-          case 'settle':
-            await world.settled();
-        }
-      }
-    }),
-    { numRuns: randomRuns(15) },
-  );
-}, 60_000);
-
-test.each([0, 50, 51, 700])('the totalCount of %i persons is their number', async (persons) => {
-  await using world = await startPersons({}, persons);
-  expect(await world.total()).toBe(persons);
+test('a total is returned up to twice TOTAL_COUNT_SECONDS, renewed from half of that on, and only a list without one can fail', async () => {
+  await using world = await startPersons();
+  expect(await world.total()).toBe(137);
+  world.persons.insert(0, 3);
+  world.service.answer(json({}, 400));
+  world.clock.jump(5 * MINUTE - 1);
+  expect(await world.requestsOf(world.total)).toBe(0);
+  world.clock.jump(5 * MINUTE);
+  expect(await world.total()).toBe(137);
+  await world.settled();
+  world.clock.jump(1);
+  const { data, errors } = await world.ask<Total>(TOTAL);
+  expect(data.personsConnection.totalCount).toBeNull();
+  expect(errors).toMatchObject([{ path: ['personsConnection', 'totalCount'] }]);
+  world.service.answer(honest);
+  expect(await world.total()).toBe(140);
+  world.persons.remove(0, 40);
+  world.clock.jump(5 * MINUTE);
+  expect(await world.total()).toBe(140);
+  await world.settled();
+  expect(await world.requestsOf(async () => expect(await world.total()).toBe(100))).toBe(0);
 });
 
 test.each([
@@ -146,14 +84,11 @@ test('one walk counts for many callers at once', async () => {
 });
 
 test('each page of a table with a total is one request, however often it is asked for', async () => {
-  await using world = await startPersons({}, 2_000);
+  await using world = await startPersons({}, 1_000);
   const table = '{ personsConnection(first: 20) { totalCount edges { node { id } } } }';
   const page = async () => expect((await world.ask(table)).errors).toBeUndefined();
-  expect(await world.requestsOf(page)).toBeGreaterThan(40);
-  for (let time = 0; time < 20; time += 1) {
-    world.clock.jump(6 * SECOND);
-    expect(await world.requestsOf(page)).toBe(1);
-  }
+  expect(await world.requestsOf(page)).toBeGreaterThan(20);
+  for (let time = 0; time < 3; time += 1) expect(await world.requestsOf(page)).toBe(1);
 });
 
 test.each([
@@ -253,7 +188,7 @@ describe('a count in the background', () => {
     expect(renewals).toHaveLength(2);
   });
 
-  test('begins at the age of TOTAL_COUNT_SECONDS, and a total twice that old is not returned', async () => {
+  test('begins at the age of TOTAL_COUNT_SECONDS, which counts from the beginning of a walk', async () => {
     const { clock, renewals, total, walked } = startTotals();
     walked(7);
     clock.jump(KEPT * SECOND - 1);
@@ -262,10 +197,8 @@ describe('a count in the background', () => {
     clock.jump(1);
     total();
     clock.jump(KEPT * SECOND - 1);
-    expect(total()).toBe(7);
     renewals[0]!.resolve(8);
     await setImmediate();
-    // The age of a total counts from the beginning of its walk.
     expect(total()).toBe(8);
     expect(renewals).toHaveLength(1);
     clock.jump(1);
@@ -312,8 +245,8 @@ describe('a count in the background', () => {
 const ROWS = /* GraphQL */ `
   type Query {
     rows(first: Int, after: String, kind: Int): RowPage!
-    groups(first: Int, after: String): GroupPage!
     group(id: Int!): Group
+    groups: [Group!]!
   }
   type Row {
     id: Int!
@@ -326,10 +259,6 @@ const ROWS = /* GraphQL */ `
   type Group {
     id: Int!
     rows(first: Int, after: String): RowPage!
-  }
-  type GroupPage {
-    items: [Group!]!
-    pageInfo: PageInfo!
   }
   type PageInfo {
     hasNextPage: Boolean!
@@ -348,47 +277,53 @@ async function startRows(total?: () => unknown, count: object = { count: 'total'
   const schema = makeExecutableSchema(ROWS, {
     Query: {
       rows: (_: unknown, args: PageArgs) => page(args),
-      groups: (_: unknown, args: PageArgs) => pageOf(groups, args),
       group: (_: unknown, { id }: { id: number }) => groups[id - 1],
+      groups: () => groups,
     },
   });
   const overrides = { fields: { 'Query.rows': count, 'Group.rows': count } };
   const world = await startGatewayOverService({ schema }, { snapshot: ROWS, overrides });
-  const totalOf = async (kind?: number) => {
+  const ask = async (query: string) => {
     const before = world.service.received.length;
-    const query = 'query ($kind: Int) { rowsConnection(kind: $kind) { totalCount } }';
-    const { data, errors } = await world.ask<{ rowsConnection: { totalCount: number } }>(query, {
-      kind,
-    });
+    const { data, errors } = await world.ask(query);
     expect(errors).toBeUndefined();
-    const requests = world.service.received.length - before;
-    return { total: data.rowsConnection.totalCount, requests };
+    return { data, requests: world.service.received.length - before };
   };
-  return { ...world, totalOf };
+  return { ...world, ask };
 }
 
 describe('where adapters.json names the count of a page', () => {
+  const counted = (totalCount: number) => ({ rowsConnection: { totalCount } });
+
   test('totalCount is one small request, for each list with its filters', async () => {
     await using world = await startRows();
-    expect(await world.totalOf()).toEqual({ total: 130, requests: 1 });
-    const request = JSON.parse(world.service.received.at(-1)!.body) as { variables: object };
-    expect(request.variables).toEqual({ _rs_first: 1 });
-    expect(await world.totalOf(1)).toEqual({ total: 65, requests: 1 });
-    expect(await world.totalOf(7)).toEqual({ total: 0, requests: 1 });
+    for (const [filter, total] of [
+      ['', 130],
+      ['(kind: 1)', 65],
+      ['(kind: 7)', 0],
+    ] as const) {
+      const answer = await world.ask(`{ rowsConnection${filter} { totalCount } }`);
+      expect(answer).toEqual({ data: counted(total), requests: 1 });
+      const request = JSON.parse(world.service.received.at(-1)!.body) as { variables: object };
+      expect(request.variables).toMatchObject({ _rs_first: 1 });
+    }
     await using uncounted = await startRows(() => 7, {});
-    expect(await uncounted.totalOf()).toEqual({ total: 130, requests: 3 });
+    expect(await uncounted.ask('{ rowsConnection { totalCount } }')).toEqual({
+      data: counted(130),
+      requests: 3,
+    });
   });
 
   test('totalCount of nested lists comes along with their parents', async () => {
     await using world = await startRows();
-    const before = world.service.received.length;
-    const { data } = await world.ask<{ allGroups: { rowsConnection: unknown }[] }>(
-      '{ allGroups { rowsConnection(first: 2) { totalCount nodes { id } } } }',
-    );
     const rowsConnection = { totalCount: 130, nodes: [{ id: 1 }, { id: 2 }] };
-    expect(data.allGroups).toEqual(Array.from({ length: 10 }, () => ({ rowsConnection })));
     // The parents, then the first pages of their lists, then the counts.
-    expect(world.service.received.length - before).toBe(3);
+    expect(
+      await world.ask('{ groups { rowsConnection(first: 2) { totalCount nodes { id } } } }'),
+    ).toEqual({
+      data: { groups: Array.from({ length: 10 }, () => ({ rowsConnection })) },
+      requests: 3,
+    });
   });
 
   test.each([
@@ -402,9 +337,9 @@ describe('where adapters.json names the count of a page', () => {
     ],
   ])('a list is counted where its count is %s, and nothing of it is reported', async (_, total) => {
     await using world = await startRows(total);
-    const { data, errors } = await world.ask<{ allRows: unknown[] }>('{ allRows { id } }');
-    expect(errors).toBeUndefined();
-    expect(data.allRows).toHaveLength(130);
-    expect((await world.totalOf()).total).toBe(130);
+    expect(await world.ask('{ allRows { id } }')).toMatchObject({
+      data: { allRows: { length: 130 } },
+    });
+    expect((await world.ask('{ rowsConnection { totalCount } }')).data).toEqual(counted(130));
   });
 });

@@ -4,7 +4,8 @@ import { walkList, type PagedList } from '../../src/paging/list-walk.ts';
 import { IndexBuilder, PageIndexes } from '../../src/paging/page-index.ts';
 import { CursorRefusedError, PageFailedError, ReadPage, type Page } from '../../src/paging/page.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { KINDS } from './model-service.ts';
+import { MINUTE } from '../support/random/manual-clock.ts';
+import { KINDS, type Traits } from './model-service.ts';
 import { walkAtRandom } from './random-walks.ts';
 import { pageOf, recordsOf, World } from './world.ts';
 
@@ -100,6 +101,48 @@ describe('the requests of a walk', () => {
       expect(world).toMatchObject({ aborted: aborted + inFlight, requests, inFlight: 0 });
       world.list.indexes.drop('letters');
     }
+  });
+});
+
+describe('the size of pages', () => {
+  /** A list whose page sizes are recorded. All its records are hidden, so that only `size` says something. */
+  function sizedList(traits: Partial<Traits>) {
+    const world = new World(500, { usual: 50, isHidden: () => true, ...traits });
+    const requested: number[] = [];
+    const fetch = world.list.size.fetching((after, first) => {
+      requested.push(first);
+      return world.fetchPage(after, first, undefined);
+    });
+    return { ...world.list, service: world.service, clock: world.clock, requested, fetch };
+  }
+
+  test('grows again after ten minutes, one step after the other', async () => {
+    const { service, clock, requested, fetch } = sizedList({ accepts: 12 });
+    await fetch(null, 50);
+    clock.jump(10 * MINUTE - 1);
+    await fetch(null, 50);
+    expect(requested).toEqual([50, 25, 12, 12]);
+    clock.jump(1);
+    await fetch(null, 50);
+    expect(requested.slice(4)).toEqual([24, 12]);
+    service.accepts = 50;
+    for (const expected of [24, 48, 50, 50]) {
+      clock.jump(10 * MINUTE);
+      await fetch(null, 50);
+      expect(requested.at(-1)).toBe(expected);
+    }
+  });
+
+  test('is halved once by pages that are refused at the same time', async () => {
+    const { size, fetch } = sizedList({ accepts: 25 });
+    await Promise.all([1, 2, 3, 4].map(() => fetch(null, 50)));
+    expect(size.limit).toBe(25);
+  });
+
+  test('is learned from a page that the service cuts, and not from the number of records', async () => {
+    const { size, fetch } = sizedList({ limit: 20 });
+    await fetch(null, 50);
+    expect(size.limit).toBe(20);
   });
 });
 
