@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { fullSdl } from '../service/full.ts';
 import { compose } from '../support/supergraph/composition.ts';
-import { payrollSdl } from '../support/supergraph/payroll-subgraph.ts';
+
 import { printedSubgraph } from '../support/supergraph/printed-subgraph.ts';
-import { reviewsSdl } from '../support/supergraph/reviews-subgraph.ts';
+import { payrollSdl, reviewsSdl } from '../support/supergraph/subgraphs.ts';
 
 const usual = readFileSync('schema/upstream.graphql', 'utf8');
 const renamedRoots = `${usual

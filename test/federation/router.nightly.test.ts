@@ -1,75 +1,128 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+/** A real Hive Gateway, configured as documented. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startIssuer, type Issuer } from '../http/auth/issuer.ts';
+import { additions, allScopes, keys, peopleSdl, peopleService } from '../schema/people.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { composed } from '../support/supergraph/composition.ts';
-import { salaryBandOf } from '../support/supergraph/payroll-subgraph.ts';
-import { ROUTER_KEY } from '../support/supergraph/recruiting-subgraph.ts';
+import { serveRecorded, type RecordedServer } from '../support/supergraph/recorded-server.ts';
 import { startRouter, type Router } from '../support/supergraph/router.ts';
-import { startSubgraphs, type Subgraphs } from '../support/supergraph/supergraph.ts';
+import {
+  ROUTER_KEY,
+  salaryBandOf,
+  startReviews,
+  startSubgraphs,
+  type Subgraphs,
+} from '../support/supergraph/subgraphs.ts';
 
-let subgraphs: Subgraphs;
-let router: Router;
+const started = new AsyncDisposableStack();
+afterAll(() => started.disposeAsync());
 
-beforeAll(async () => {
-  subgraphs = await startSubgraphs();
-  const { recruiting, payroll, reviews } = subgraphs;
-  router = await startRouter({
-    supergraph: composed([recruiting, payroll, reviews]),
-    env: { RECRUITING_KEY: ROUTER_KEY },
+describe('Hive Gateway', () => {
+  let subgraphs: Subgraphs;
+  let router: Router;
+  beforeAll(async () => {
+    subgraphs = started.use(await startSubgraphs());
+    const { recruiting, payroll, reviews } = subgraphs;
+    const supergraph = composed([recruiting, payroll, reviews]);
+    const env = { RECRUITING_KEY: ROUTER_KEY };
+    router = started.use(await startRouter({ supergraph, env }));
+  });
+
+  test('answers a query across subgraphs', async () => {
+    const [first, second] = subgraphs.persons;
+    const query = `query ($of: [ID!]!) {
+      allPersons(limit: 1) { firstName salaryBand }
+      a: payslips(of: $of) { person { firstName } }
+      b: payslips(of: $of) { person { name: firstName } }
+    }`;
+    expect(await router.ask(query, { of: [second!.id] })).toEqual({
+      data: {
+        allPersons: [{ firstName: first!.firstName, salaryBand: salaryBandOf(first!.id) }],
+        a: [{ person: { firstName: second!.firstName } }],
+        b: [{ person: { name: second!.firstName } }],
+      },
+    });
+  });
+
+  test('sends its key and the name of the client to this subgraph only, without the credentials of the caller', async () => {
+    const { recruiting, payroll } = subgraphs;
+    recruiting.received.length = payroll.received.length = 0;
+    const query = '{ allPersons(limit: 1) { salaryBand } }';
+    const names = {
+      'graphql-client-name': 'portal',
+      'graphql-client-version': '1.2',
+      'apollographql-client-name': 'app',
+      'apollographql-client-version': '3',
+    };
+    const credentials = { authorization: 'Bearer x', cookie: 'session=1', 'x-api-key': 'x' };
+    await router.ask(query, {}, { ...names, ...credentials });
+    await router.ask(query);
+    const [named, unnamed] = recruiting.received.map(({ headers }) => headers);
+    expect(named).toMatchObject({ ...names, 'x-api-key': ROUTER_KEY });
+    expect(named).not.toHaveProperty('authorization');
+    expect(named).not.toHaveProperty('cookie');
+    expect(Object.keys(unnamed!).filter((name) => name in names)).toEqual([]);
+    expect(payroll.received[0]!.headers).not.toHaveProperty('x-api-key');
   });
 });
-afterAll(async () => {
-  await router[Symbol.asyncDispose]();
-  await subgraphs[Symbol.asyncDispose]();
-});
 
-test('Hive Gateway, configured as documented, answers a query across subgraphs', async () => {
-  const [first, second] = subgraphs.recruiting.persons;
-  expect(
-    await router.ask(
-      `query ($of: [ID!]!) {
-        allPersons(limit: 1) { firstName salaryBand }
-        a: payslips(of: $of) { person { firstName } }
-        b: payslips(of: $of) { person { name: firstName } }
-      }`,
-      { of: [second!.id] },
-    ),
-  ).toEqual({
-    data: {
-      allPersons: [{ firstName: first!.firstName, salaryBand: salaryBandOf(first!.id) }],
-      a: [{ person: { firstName: second!.firstName } }],
-      b: [{ person: { name: second!.firstName } }],
-    },
+const REVIEWS = 'reviewsConnection(first: 1) { edges { node { author';
+
+describe('Hive Gateway, whose key has every scope,', () => {
+  const { schema } = peopleService();
+  let issuer: Issuer;
+  let recruiting: RecordedServer;
+  let router: Router;
+  const as = async (scope: string) => ({
+    authorization: `Bearer ${await issuer.token({ scope: `openid ${scope}` })}`,
   });
-});
-
-test('Hive Gateway sends its key to this subgraph only, without the credentials of the caller', async () => {
-  subgraphs.forget();
-  await router.ask(
-    '{ payrollRun(size: 1) { person { firstName salaryBand } } }',
-    {},
-    { authorization: 'Bearer of-the-caller', cookie: 'session=1', 'x-api-key': 'of-the-caller' },
-  );
-  const [ours] = subgraphs.recruiting.received;
-  expect(ours!.headers).toMatchObject({
-    'content-type': 'application/json',
-    'x-api-key': ROUTER_KEY,
+  beforeAll(async () => {
+    issuer = started.use(await startIssuer());
+    const config = { auth: keys, mutations: 'all' } as const;
+    const options = { snapshot: peopleSdl, overrides: allScopes, additions, config };
+    const { gateway } = started.use(await startGatewayOverService({ schema }, options));
+    recruiting = started.use(await serveRecorded((request) => gateway.handler.fetch(request)));
+    const reviews = started.use(await startReviews(['p1', 'p2']));
+    const { data } = await recruiting.ask('{ _service { sdl } }', {}, { 'x-api-key': 'all' });
+    const { sdl } = data!['_service'] as { sdl: string };
+    router = started.use(
+      await startRouter({
+        supergraph: composed([{ name: 'recruiting', sdl, url: recruiting.url }, reviews]),
+        enforcesScopes: true,
+        env: {
+          RECRUITING_KEY: 'all',
+          JWKS_URI: issuer.jwt.jwksUrl,
+          JWT_ISSUER: issuer.jwt.issuer,
+          JWT_AUDIENCE: issuer.jwt.audience,
+        },
+      }),
+    );
   });
-  expect(ours!.headers).not.toHaveProperty('authorization');
-  expect(ours!.headers).not.toHaveProperty('cookie');
-  expect(subgraphs.payroll.received[0]!.headers).not.toHaveProperty('x-api-key');
-});
 
-test('Hive Gateway sends the name and the version of the client to this subgraph', async () => {
-  subgraphs.forget();
-  const query = '{ allPersons(limit: 1) { id } }';
-  const names = {
-    'graphql-client-name': 'portal',
-    'graphql-client-version': '1.2',
-    'apollographql-client-name': 'app',
-    'apollographql-client-version': '3',
-  };
-  await router.ask(query, {}, names);
-  await router.ask(query);
-  const [named, unnamed] = subgraphs.recruiting.received;
-  expect(named!.headers).toMatchObject(names);
-  for (const name of Object.keys(names)) expect(unnamed!.headers).not.toHaveProperty(name);
+  test.each([
+    ['a field of a derived list', 'pii', '{ allPeople(limit: 1) { email } }'],
+    ['a mutation', 'pii', 'mutation { mail(email: "x") }'],
+    ['the total of a type', 'pay', '{ salariesConnection(first: 1) { totalCount } }'],
+    ['a field of an interface', 'pii', '{ named { nick } }'],
+    ['a field of an entity', 'pii', `{ ${REVIEWS} { email } } } } }`],
+    ['an added field that requires a field', 'pii', '{ me { greeting } }'],
+  ])('answers %s to clients with its scope, and refuses others', async (_, scope, query) => {
+    for (const headers of [{}, await as(scope === 'pii' ? 'pay' : 'pii')]) {
+      recruiting.received.length = 0;
+      const { data, errors = [] } = await router.ask(query, {}, headers);
+      const codes = errors.map(({ extensions }) => extensions['code']);
+      expect(codes).toContain('UNAUTHORIZED_FIELD_OR_TYPE');
+      expect(data ?? null).toBeNull();
+      expect(recruiting.received).toEqual([]);
+    }
+    const { data, errors } = await router.ask(query, {}, await as(scope));
+    expect(errors).toBeUndefined();
+    expect(Object.values(data!)).not.toContain(null);
+  });
+
+  test('answers a client without a token what needs no scope', async () => {
+    const { errors, data } = await router.ask(`{ me { initials } ${REVIEWS} { name } } } } }`);
+    expect(errors).toBeUndefined();
+    expect(data).toMatchObject({ me: { initials: 'A' } });
+  });
 });
