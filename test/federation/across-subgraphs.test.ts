@@ -72,8 +72,8 @@ test('a person that cannot be read does not affect the other payslips, and its e
   const extensions = { code: 'LOCKED' };
   supergraph.service.answer(
     altered((answer) => {
-      const [[key, page]] = Object.entries(answer.data) as [[string, { items: object[] }]];
-      const record = page.items[1]! as Record<string, unknown>;
+      const [[key, page] = expect.unreachable()] = Object.entries(answer.data);
+      const record = page.items[1]!;
       const name = Object.keys(record).find((each) => record[each] === persons[1]!.firstName)!;
       record[name] = null;
       answer.errors = [{ message: 'Locked.', path: [key, 'items', 1, name], extensions }];

@@ -35,11 +35,11 @@ test('`limit` stops the drain, and no more records are requested', async () => {
 });
 
 test.each([
-  ['a page fails', { failsBehind: 96 }, { code: 'DRAIN_INTERRUPTED', drained: 96 }],
-  ['it has too many records', { max: 60 }, { code: 'DRAIN_LIMIT_EXCEEDED', drained: 60, max: 60 }],
+  ['a page fails', 96, 1_000, { code: 'DRAIN_INTERRUPTED', drained: 96 }],
+  ['it has too many records', Infinity, 60, { code: 'DRAIN_LIMIT_EXCEEDED', drained: 60, max: 60 }],
 ])(
   'a drain that ends because %s is an error from which every record can be read, and is never cut silently',
-  async (_why, { failsBehind = Infinity, max = 1_000 }, extensions) => {
+  async (_why, failsBehind, max, extensions) => {
     let readable = failsBehind;
     const all = Array.from({ length: 150 }, (_, index) => ({ id: `p${index}` }));
     const persons = (_: unknown, args: PageArgs) => {

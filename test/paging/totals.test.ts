@@ -292,9 +292,9 @@ async function startRows(total?: () => unknown, count: object = { count: 'total'
   return { ...world, ask };
 }
 
-describe('where adapters.json names the count of a page', () => {
-  const counted = (totalCount: number) => ({ rowsConnection: { totalCount } });
+const counted = (totalCount: number) => ({ rowsConnection: { totalCount } });
 
+describe('where adapters.json names the count of a page', () => {
   test('totalCount is one small request, for each list with its filters', async () => {
     await using world = await startRows();
     for (const [filter, total] of [

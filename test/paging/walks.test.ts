@@ -104,18 +104,18 @@ describe('the requests of a walk', () => {
   });
 });
 
-describe('the size of pages', () => {
-  /** A list whose page sizes are recorded. All its records are hidden, so that only `size` says something. */
-  function sizedList(traits: Partial<Traits>) {
-    const world = new World(500, { usual: 50, isHidden: () => true, ...traits });
-    const requested: number[] = [];
-    const fetch = world.list.size.fetching((after, first) => {
-      requested.push(first);
-      return world.fetchPage(after, first, undefined);
-    });
-    return { ...world.list, service: world.service, clock: world.clock, requested, fetch };
-  }
+/** A list whose page sizes are recorded. All its records are hidden, so that only `size` says something. */
+function sizedList(traits: Partial<Traits>) {
+  const world = new World(500, { usual: 50, isHidden: () => true, ...traits });
+  const requested: number[] = [];
+  const fetch = world.list.size.fetching((after, first) => {
+    requested.push(first);
+    return world.fetchPage(after, first, undefined);
+  });
+  return { ...world.list, service: world.service, clock: world.clock, requested, fetch };
+}
 
+describe('the size of pages', () => {
   test('grows again after ten minutes, one step after the other', async () => {
     const { service, clock, requested, fetch } = sizedList({ accepts: 12 });
     await fetch(null, 50);

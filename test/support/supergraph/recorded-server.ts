@@ -1,5 +1,10 @@
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { askAt, type GraphqlAnswer, type Question } from '../gateway/ask-at.ts';
@@ -22,7 +27,8 @@ export async function serveRecorded(
   respond: (request: Request) => Response | Promise<Response>,
 ): Promise<RecordedServer> {
   const received: RecordedRequest[] = [];
-  const server = createServer(async (incoming, outgoing) => {
+  const server = createServer((incoming, outgoing) => void answer(incoming, outgoing));
+  const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const { method = '', headers } = incoming;
     const body = await text(incoming);
     if (body !== '') received.push({ headers, body: JSON.parse(body) });
@@ -34,7 +40,7 @@ export async function serveRecorded(
     const response = await respond(request);
     const type = response.headers.get('content-type') ?? 'text/plain';
     outgoing.writeHead(response.status, { 'content-type': type }).end(await response.text());
-  });
+  };
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
   return {

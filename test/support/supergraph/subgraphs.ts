@@ -94,10 +94,11 @@ export function salaryBandOf(id: string): string {
 }
 
 function startPayroll(ids: readonly string[], person: string): Promise<Subgraph> {
-  const payslips = (_: unknown, { of }: { of: string[] }) =>
-    of.map((id, index) => ({ person: { id }, amount: 1000 + index }));
   return startSubgraph('payroll', payrollSdl(person), {
-    Query: { payslips },
+    Query: {
+      payslips: (_: unknown, { of }: { of: string[] }) =>
+        of.map((id, index) => ({ person: { id }, amount: 1000 + index })),
+    },
     [person]: {
       __resolveReference: ({ id }: { id: string }) => (ids.includes(id) ? { id } : null),
       salaryBand: ({ id }: { id: string }) => salaryBandOf(id),
