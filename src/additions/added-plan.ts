@@ -16,10 +16,10 @@ import {
 } from 'graphql';
 import { withPath, type AnswerError } from '../engine/answer.ts';
 import type { Plan } from '../engine/plan.ts';
-import { fragmentNode, isCondition } from '../engine/syntax.ts';
+import { fragmentNode, isCondition, keyOf } from '../engine/syntax.ts';
 import { codedError } from '../errors.ts';
 import { fieldAt } from '../schema/derived.ts';
-import { incrementalCheck, isIncremental } from '../schema/incremental-directives.ts';
+import { isIncremental } from '../schema/incremental-directives.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
 import { onlyOperation } from '../selections.ts';
 import { DelegatedError } from './subschema-executors.ts';
@@ -40,10 +40,8 @@ export function addedPlan(
   const { document, operation } = onlyOperation(planned.document, planned.operation);
   checkOperation(document, served.snapshot);
   const executed = prepared(document, schema, served.schema);
-  const checkIncremental = incrementalCheck(document);
   return {
     answer: async (call) => {
-      checkIncremental(call.variables.values);
       const { execution, context } = beginExecution(call);
       const { data, errors = [] } = await execute({
         schema,
@@ -54,10 +52,7 @@ export function addedPlan(
       });
       return { data, errors: [...errors.flatMap(answerErrors), ...execution.unplaced] };
     },
-    stream: (call) => {
-      checkIncremental(call.variables.values);
-      return undefined;
-    },
+    stream: () => undefined,
   };
 }
 
@@ -65,7 +60,9 @@ export function addedPlan(
 function checkOperation(document: DocumentNode, snapshot: GraphQLSchema): void {
   const specified = specifiedDirectives.map(({ name }) => name);
   visit(document, {
-    Field: ({ name: { value } }) => {
+    Field: (node) => {
+      if (keyOf(node) === 'then') throw codedError('BAD_USER_INPUT', NO_THEN);
+      const { value } = node.name;
       if (value !== '__schema' && value !== '__type') return;
       throw codedError(
         'OPERATION_TOO_COMPLEX',
@@ -91,6 +88,10 @@ function checkOperation(document: DocumentNode, snapshot: GraphQLSchema): void {
     },
   });
 }
+
+/** graphql-tools takes an object with this member for a promise. */
+const NO_THEN =
+  'In an operation that selects a field that was added to this gateway, no field can be called `then`. Use another alias.';
 
 /**
  * Changes an operation so that graphql-tools delegates all of it: conditions of fields become fragments, since of two

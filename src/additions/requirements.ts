@@ -214,13 +214,10 @@ export function withMergeKeys(value: object, types: readonly string[], keys: Mer
   return prepared ?? value;
 }
 
-/** The fields that a resolver or a merge requires. */
+/** What a field requires: of its resolver, or of a merge. */
 interface Requirement {
-  /** Its place in the configuration, for messages. */
-  readonly of: string;
   readonly type: string;
-  /** Undefined for a merge, whose requirement is not for a single field. */
-  readonly field?: string;
+  readonly field: string;
   readonly selectionSet: string;
 }
 
@@ -228,43 +225,22 @@ export function requirementsOf({
   resolvers,
   subschemas,
 }: Pick<AddedParts, 'resolvers' | 'subschemas'>): Requirement[] {
-  const ofResolvers = resolvers.flatMap((map) =>
-    Object.entries(map).flatMap(([type, fields]) =>
-      Object.entries(fields as object).flatMap(([field, resolver]: [string, unknown]) => {
-        const { selectionSet } = (resolver ?? {}) as Pick<ResolverConfig, 'selectionSet'>;
-        return requirement(`resolvers.${type}.${field}`, type, selectionSet, field);
-      }),
-    ),
+  const merges = subschemas.flatMap(({ merge = {} }) =>
+    Object.entries(merge).map(([type, { fields = {} }]) => [type, fields] as const),
   );
-  const ofMerges = subschemas.flatMap(({ merge = {} }, i) =>
-    Object.entries(merge).flatMap(([type, { selectionSet, fields = {}, entryPoints = [] }]) => {
-      const of = `subschemas[${i}].merge.${type}`;
-      return [
-        ...requirement(of, type, selectionSet),
-        ...Object.entries(fields).flatMap(([field, config]) =>
-          requirement(`${of}.fields.${field}`, type, config.selectionSet, field),
-        ),
-        ...entryPoints.flatMap((entry, n) =>
-          requirement(`${of}.entryPoints[${n}]`, type, entry.selectionSet),
-        ),
-      ];
+  return [...resolvers.flatMap((map) => Object.entries(map)), ...merges].flatMap(([type, fields]) =>
+    Object.entries(fields as object).flatMap(([field, config]: [string, unknown]) => {
+      const { selectionSet } = (config ?? {}) as Pick<ResolverConfig, 'selectionSet'>;
+      return selectionSet === undefined
+        ? []
+        : [{ type, field, selectionSet: textOf(selectionSet, field) }];
     }),
   );
-  return [...ofResolvers, ...ofMerges];
 }
 
-function requirement(
-  of: string,
-  type: string,
-  selectionSet: ResolverConfig['selectionSet'],
-  field?: string,
-): Requirement[] {
-  if (selectionSet === undefined) return [];
-  // One that passes the arguments of the field on: without any, it has the same fields.
-  const name = { kind: Kind.NAME, value: field ?? '' } as const;
-  const text =
-    typeof selectionSet === 'string'
-      ? selectionSet
-      : print(selectionSet({ kind: Kind.FIELD, name, arguments: [] }));
-  return [{ of, type, selectionSet: text, ...(field !== undefined && { field }) }];
+function textOf(selectionSet: NonNullable<ResolverConfig['selectionSet']>, field: string): string {
+  if (typeof selectionSet === 'string') return selectionSet;
+  // It passes the arguments of the field on: without any, it has the same fields.
+  const name = { kind: Kind.NAME, value: field } as const;
+  return print(selectionSet({ kind: Kind.FIELD, name, arguments: [] }));
 }

@@ -12,12 +12,10 @@ import {
   type ExecutionResult,
   type FieldNode,
   type GraphQLSchema,
-  type SelectionNode,
 } from 'graphql';
 import { JsonText, resultOf, type Answer, type AnswerError, type Path } from '../engine/answer.ts';
 import { keyOf } from '../engine/syntax.ts';
 import { codedError } from '../errors.ts';
-import { fieldsByKey, fragmentsOf, selectionsOf, type Fragments } from '../selections.ts';
 import type { Delegate } from './delegate.ts';
 import { executionWith, tooManyValues, valuesIn } from './execution.ts';
 import { fitting } from './fitting.ts';
@@ -59,30 +57,9 @@ export function ofOtherService(config: SubschemaConfig): SubschemaConfig {
         path: error.path,
       }),
     );
-    const { selectionSet } = getOperationAST(request.document)!;
-    const data = selected(result.data, selectionSet.selections, fragmentsOf(request.document));
-    return placed(schema, request, data as Container | null, errors);
+    return placed(schema, request, result.data as Container | null, errors);
   };
   return { ...config, executor: placing as Executor };
-}
-
-/** Returns a value without the members that were not selected: graphql-tools would merge them into the record. */
-function selected(
-  value: unknown,
-  selections: readonly SelectionNode[],
-  fragments: Fragments,
-): unknown {
-  if (selections.length === 0) return value;
-  if (Array.isArray(value)) return value.map((each) => selected(each, selections, fragments));
-  if (!isContainer(value)) return value;
-  const fields = fieldsByKey(selections, fragments);
-  const members = Object.entries(value).filter(([key]) => fields.has(key));
-  return Object.fromEntries(
-    members.map(([key, member]) => [
-      key,
-      selected(member, selectionsOf(fields.get(key)!), fragments),
-    ]),
-  );
 }
 
 /**

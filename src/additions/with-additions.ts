@@ -69,7 +69,7 @@ export function withAdditions(
   }
   refuse(source, mistakesBefore(served.schema, added));
   const schema = stitched(served, added, delegate);
-  refuse(source, mistakesAfter(served.schema, schema, added));
+  refuse(source, mistakesAfter(served.schema, schema));
   checkScopes(served.writtenScopes, schema);
   const scopes = scopesWithAdditions(schema, served, added);
   return {
@@ -160,7 +160,6 @@ function scopesWithAdditions(
   const places = new Map(served.scopes.places);
   if (places.size === 0) return served.scopes;
   const required = requirementsOf(added).flatMap(({ type, field, selectionSet }) => {
-    if (field === undefined) return [];
     const parent = schema.getType(type);
     const types = isInterfaceType(parent) ? schema.getPossibleTypes(parent) : [{ name: type }];
     return types.map(({ name }) => ({

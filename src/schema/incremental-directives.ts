@@ -2,8 +2,6 @@ import { getArgumentValues, GraphQLStreamDirective } from '@graphql-tools/utils'
 import { parse, visit, type DirectiveNode, type DocumentNode, type FieldNode } from 'graphql';
 import { codedError } from '../errors.ts';
 
-type Variables = Readonly<Record<string, unknown>>;
-
 /** The definition of `@stream`. */
 export const INCREMENTAL = parse(`
 """
@@ -27,21 +25,9 @@ export function isIncremental({ name }: DirectiveNode): boolean {
 
 /** Whether a document has a `@stream`, whatever its conditions are. */
 export function hasIncremental(document: DocumentNode): boolean {
-  return incrementalIn(document).length > 0;
-}
-
-/** Creates a function that throws BAD_USER_INPUT if a `@stream` of the document has a wrong value of a variable. */
-export function incrementalCheck(document: DocumentNode): (variables: Variables) => void {
-  const directives = incrementalIn(document);
-  return (variables) => {
-    for (const directive of directives) argumentsOf(directive, variables);
-  };
-}
-
-function incrementalIn(document: DocumentNode): readonly DirectiveNode[] {
-  const directives: DirectiveNode[] = [];
-  visit(document, { Directive: (node) => void (isIncremental(node) && directives.push(node)) });
-  return directives;
+  let has = false;
+  visit(document, { Directive: (node) => void (has ||= isIncremental(node)) });
+  return has;
 }
 
 interface StreamArguments {
@@ -56,13 +42,10 @@ interface StreamArguments {
  */
 export function streamAt(
   { directives = [] }: FieldNode,
-  variables: Variables,
+  variables: Readonly<Record<string, unknown>>,
 ): StreamArguments | undefined {
   const stream = directives.find(isIncremental);
-  return stream && argumentsOf(stream, variables);
-}
-
-function argumentsOf(stream: DirectiveNode, variables: Variables): StreamArguments | undefined {
+  if (!stream) return undefined;
   const values = getArgumentValues(GraphQLStreamDirective, stream, { ...variables });
   const { if: condition, initialCount, label } = values;
   if (condition === false) return undefined;

@@ -232,7 +232,7 @@ test.each([
   ['introspection', '{ own __schema { types { name } } }', 'OPERATION_TOO_COMPLEX'],
   ['a condition that is null', 'query ($if: Boolean = true) { own @include(if: $if) }'],
   ['a long integer in an argument', `{ own(big: ${LONG}) }`],
-  ['a number of records that is negative', '{ allPersons @stream(initialCount: -1) { shout } }'],
+  ['the alias then', '{ persons { items { then: id shout } } }'],
   [
     'a directive of the service on a connection',
     '{ own personsConnection @tag(name: "x") { totalCount } }',
