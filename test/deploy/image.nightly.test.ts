@@ -9,7 +9,6 @@ import manifest from '../../package.json' with { type: 'json' };
 import { readConfig } from '../../src/config.ts';
 import { startService } from '../service/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { blockWith } from '../support/docs/documents.ts';
 import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
 
 /**
@@ -74,7 +73,7 @@ test('the build context contains every copied file, and nothing secret', () => {
 });
 
 test('the process of the image serves as another user, passes its health check, and ends on SIGTERM', async () => {
-  await using sandbox = await startedSandbox();
+  await using sandbox = await startService();
   const [command, ...args] = [...container, ...image.entrypoint];
   const gateway = spawn(command!, args, {
     cwd: app,
@@ -104,18 +103,6 @@ test('the process of the image serves as another user, passes its health check, 
     gateway.kill('SIGKILL');
   }
 }, 60_000);
-
-test('the image of docs/extending.md installs packages of its own as root, and runs the process as another user', () => {
-  const extended = instructions(blockWith('docs/extending.md', 'FROM recruiting-subgraph'));
-  const textsOf = (wanted: string) =>
-    extended.filter(({ name }) => name === wanted).map(({ text }) => text);
-  expect(textsOf('USER')).toEqual(['root', `${image.uid}:${image.gid}`]);
-  const [packages, last] = textsOf('WORKDIR');
-  expect(last).toBe('/app');
-  const { sources } = extended.find(({ copied }) => copied)!.copied!;
-  const [, config] = textsOf('ENV')[0]!.split('GATEWAY_CONFIG=');
-  expect(sources.map((name) => `${packages}/${name}`)).toContain(config);
-});
 
 test('the commands, ports, folders and settings of the image are those of the gateway', () => {
   const start = manifest.scripts.start.replace(/^exec /, '').split(' ');
@@ -193,9 +180,4 @@ async function servedAt(stdout: NodeJS.ReadableStream): Promise<string> {
     return url!;
   }
   throw new Error('The gateway ended instead of serving.');
-}
-
-async function startedSandbox() {
-  const sandbox = await startService();
-  return { ...sandbox, tokenLink: sandbox.tokenLink, [Symbol.asyncDispose]: sandbox.close };
 }

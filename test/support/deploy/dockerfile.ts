@@ -9,7 +9,7 @@ interface Instruction {
 }
 
 /** What the last stage of a Dockerfile configures in the container. */
-export interface Image {
+interface Image {
   readonly from: string;
   readonly env: Readonly<Record<string, string>>;
   readonly uid: number;
@@ -34,17 +34,6 @@ export function instructions(dockerfile: string): Instruction[] {
         }),
     };
   });
-}
-
-/** The megabytes of heap that the image gives to the gateway. */
-export function heapOf({ env }: Image): number {
-  return Number(/--max-old-space-size=(\d+)/.exec(env['NODE_OPTIONS']!)![1]);
-}
-
-/** The megabytes of a limit such as 1Gi or 512M. */
-export function megabytes(limit: string): number {
-  const [, count, unit] = /^(\d+)([GM])i?$/.exec(limit)!;
-  return Number(count) * (unit === 'G' ? 1024 : 1);
 }
 
 export function lastStage(all: readonly Instruction[]): Image {
