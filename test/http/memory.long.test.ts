@@ -206,7 +206,7 @@ const WIDE = wide('firstName');
 const streamOf = (first: number) =>
   `{ allPersons(limit: 600) @stream(initialCount: ${first}) { ${WIDE} } }`;
 
-test.each<[string, string, isRefused?: false]>([
+test.each<[string, string, isRefused?: boolean]>([
   ['a drain', `{ allPersons(limit: 600) { ${WIDE} } }`],
   [
     'a connection, of which no list is returned either',
