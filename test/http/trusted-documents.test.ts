@@ -1,13 +1,9 @@
 import { createHash } from 'node:crypto';
-import { ApolloClient, gql, HttpLink, InMemoryCache } from '@apollo/client';
-import { PersistedQueryLink } from '@apollo/client/link/persisted-queries';
-import { createClient, createRequest, fetchExchange } from '@urql/core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { post, startFront, type Body, type Front } from './front.ts';
+import { post, startFront, type Front } from './front.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
-/** As Apollo Client and urql write it. */
 const TEXT = `query Me {
   candidate(id: 7) {
     id
@@ -54,10 +50,26 @@ const ofApollo = (sha256Hash: string) => ({
 const refused = (code: string, message = '') => ({
   errors: [{ message: expect.stringContaining(message) as string, extensions: { code } }],
 });
-const NOT_FOUND = refused('PERSISTED_QUERY_NOT_FOUND');
+// Apollo Client sends the text after these codes, and urql after these messages.
+const NOT_FOUND = {
+  errors: [
+    { message: 'PersistedQueryNotFound', extensions: { code: 'PERSISTED_QUERY_NOT_FOUND' } },
+  ],
+};
+const NOT_SUPPORTED = {
+  errors: [
+    {
+      message: 'PersistedQueryNotSupported',
+      extensions: { code: 'PERSISTED_QUERY_NOT_SUPPORTED' },
+    },
+  ],
+};
 const ALL = ['both', 'only'] as const;
 const ONLY = ['only'] as const;
+const NONE = ['none'] as const;
 const ONLY_TRUSTED = refused('FORBIDDEN', 'This gateway accepts only trusted documents');
+
+const BOTH = { query: UNKNOWN, ...ofApollo(sha256(UNKNOWN)) };
 
 /** What a caller sends, as a POST and as a GET, to gateways with trusted documents. */
 test.each<[string, object, object, (readonly (keyof typeof fronts)[])?, key?: string]>([
@@ -72,8 +84,13 @@ test.each<[string, object, object, (readonly (keyof typeof fronts)[])?, key?: st
     { data: { me: { name: 'Candidate 1' } } },
   ],
   ['no name for two operations', { id: 'pair' }, refused('BAD_USER_INPUT', 'there is One, Two.')],
-  ['an unknown id', { id: 'nothing' }, NOT_FOUND],
+  ['an unknown id', { id: 'nothing' }, refused('PERSISTED_QUERY_NOT_FOUND')],
   ['an unknown hash', ofApollo('a'), NOT_FOUND],
+  ['an unknown hash of Apollo and its text', BOTH, ANSWER, ['both']],
+  // The text is not kept.
+  ['the same hash again, alone', ofApollo(sha256(UNKNOWN)), NOT_FOUND, ['both']],
+  ['a hash where there are no documents', ofApollo(HASH), NOT_SUPPORTED, NONE],
+  ['a hash and its text where there are no documents', BOTH, ANSWER, NONE],
   ['neither an id nor a text', { variables: {} }, refused('BAD_USER_INPUT')],
   ['a text of the manifest', { query: TEXT }, ONLY_TRUSTED, ONLY],
   ['a text that is not parsed', { query: '{' }, ONLY_TRUSTED, ONLY],
@@ -127,81 +144,17 @@ test('the name of a trusted operation is logged and counted, and no other name',
   expect(metrics).not.toMatch(/operation="(?:abc|Mine)"/);
 });
 
-describe('automatic persisted queries', () => {
-  const BOTH = 'POST hash and text';
-  test.each<[string, 'none' | 'both', useGet: boolean, sent: string[]]>([
-    ['none is supported', 'none', false, ['POST hash', 'POST text', 'POST text', 'POST text']],
-    [
-      'none is supported, and by GET',
-      'none',
-      true,
-      ['GET hash', 'POST text', 'POST text', 'POST text'],
-    ],
-    [
-      'there are trusted documents, of which each is found by its hash',
-      'both',
-      false,
-      // The text of the other one is not kept.
-      ['POST hash', 'POST hash', BOTH, 'POST hash', BOTH],
-    ],
-  ])('Apollo Client sends the text of other operations where %s', async (_, to, useGet, sent) => {
-    const { gateway } = fronts[to]!;
-    const requests: string[] = [];
-    const fetchAs: typeof fetch = (uri, init) => {
-      const text = decodeURIComponent((init?.body ?? uri) as string);
-      const [hasText, hasHash] = [text.includes('candidate('), text.includes('sha256Hash')];
-      const what = [...(hasHash ? ['hash'] : []), ...(hasText ? ['text'] : [])].join(' and ');
-      requests.push(`${init?.method} ${what}`);
-      return gateway.fetch(uri as string, init);
-    };
-    const client = new ApolloClient({
-      link: new PersistedQueryLink({ sha256, useGETForHashedQueries: useGet }).concat(
-        new HttpLink({ uri: '/graphql', fetch: fetchAs, headers: { 'x-api-key': 'portal' } }),
-      ),
-      cache: new InMemoryCache(),
-    });
-    for (const text of [TEXT, UNKNOWN, UNKNOWN]) {
-      const query = gql(text);
-      expect(await client.query({ query, fetchPolicy: 'network-only' })).toEqual(ANSWER);
-    }
-    expect(requests).toEqual(sent);
-    client.stop();
-  });
-
-  test.each<['none' | 'both', string]>([
-    ['none', 'PersistedQueryNotSupported'],
-    ['both', 'PersistedQueryNotFound'],
-  ])(
-    'urql, which goes by the message, sends the text when the hash is not found (documents: %s)',
-    async (to, message) => {
-      const { gateway } = fronts[to]!;
-      const client = createClient({
-        url: 'http://localhost/graphql',
-        preferGetMethod: false,
-        exchanges: [fetchExchange],
-        fetchOptions: { headers: { 'x-api-key': 'portal' } },
-        fetch: (_url, init) => gateway.fetch('/graphql', init),
-      });
-      const hashed = { version: 1 as const, sha256Hash: sha256(UNKNOWN) };
-      const ask = (persistedQuery: typeof hashed & { miss?: boolean }) =>
-        client.executeQuery(createRequest(UNKNOWN, {}, { persistedQuery })).toPromise();
-      const { error } = await ask(hashed);
-      expect(error?.graphQLErrors.map((each) => each.message)).toEqual([message]);
-      expect((await ask({ ...hashed, miss: true })).data).toEqual(ANSWER.data);
-    },
-  );
-
-  test('a miss has status 200 and is not kept by caches, as the protocol has it', async () => {
+test('an unknown hash has status 200 and is not kept by caches, so that clients send the text', async () => {
+  const extensions = JSON.stringify(ofApollo(HASH).extensions);
+  for (const accept of ['application/json', 'application/graphql-response+json']) {
     const { url } = fronts.none!;
-    const extensions = JSON.stringify(ofApollo(HASH).extensions);
-    for (const accept of ['application/json', 'application/graphql-response+json']) {
-      const response = await fetch(`${url}/graphql?${new URLSearchParams({ extensions })}`, {
-        headers: { accept, 'x-api-key': 'portal' },
-      });
-      const kept = response.headers.get('cache-control');
-      expect([response.status, kept]).toEqual([200, 'private, no-store']);
-      const { errors } = (await response.json()) as Body;
-      expect(errors).toMatchObject([{ extensions: { code: 'PERSISTED_QUERY_NOT_SUPPORTED' } }]);
-    }
-  });
+    const response = await fetch(`${url}/graphql?${new URLSearchParams({ extensions })}`, {
+      headers: { accept, 'x-api-key': 'portal' },
+    });
+    expect([response.status, response.headers.get('cache-control')]).toEqual([
+      200,
+      'private, no-store',
+    ]);
+    expect(await response.json()).toMatchObject(NOT_SUPPORTED);
+  }
 });
