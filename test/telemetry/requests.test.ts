@@ -290,13 +290,13 @@ async function drains(): Promise<unknown[]> {
   return ['running', 'waiting'].map((state) => now.get(`recruiting_drains_${state}`));
 }
 
+const sendAs = (id: string, query: string) => send({ query, headers: { 'x-request-id': id } });
+
 test('a shared upstream request has the id of the request that started it', async () => {
   const query = '{ persons(first: 2) { items { id firstName } } }';
   const arrived = gateway.service.received.length;
   const gate = Promise.withResolvers<void>();
   gateway.service.answer(after(gate.promise, honest));
-  const sendAs = (id: string, text: string) =>
-    send({ query: text, headers: { 'x-request-id': id } });
   const first = sendAs('who-began-it', query);
   await gateway.service.arrived(arrived + 1);
   const second = sendAs('who-joined-it', query);
