@@ -47,7 +47,9 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const patience = new Patience(clock, signal, ({ message }, seconds) => {
     progress.say(`${message} Trying again in ${seconds} s.`);
   });
-  const list = await listFor(options, { gateway, patience, signal });
+  const list = await listFor(options, { gateway, patience, signal }).catch((error: unknown) => {
+    throw signal.aborted ? new CommandError(STOPPED) : error;
+  });
   const formatName = formatOf(options);
   const format = recordFormat(formatName, list.keys);
   const output =
@@ -115,7 +117,6 @@ async function listFor(
     try {
       return await exportedList(options, gateway, signal);
     } catch (error) {
-      if (signal.aborted) throw new CommandError(STOPPED);
       if (isMistake(error)) throw new OperatorMistake(error.message);
       if (!(error instanceof GatewayFailure) || !error.reasons.isTemporary) throw error;
       await patience.wait(error);

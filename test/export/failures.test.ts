@@ -20,7 +20,7 @@ import {
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
 import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
-import { runHere } from '../support/gateway/run-here.ts';
+import { runHere, startHere } from '../support/gateway/run-here.ts';
 import { bundled } from '../support/processes/bundled.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { startServer } from '../support/test-server.ts';
@@ -89,6 +89,16 @@ describe('a gateway that fails', () => {
     const { code, stderr } = await runHere(['export', 'persons', '--url', url]);
     expect(code).toBe(0);
     expect(stderr).toMatch(/^.*\(HTTP 503\).* Trying again in 1 s\.\nExporting [^]*600 records/);
+  });
+
+  test('is away when the export begins: stopping the export ends its wait', async () => {
+    const url = await startServer((_request, response) => response.writeHead(503).end());
+    await using command = startHere(['export', 'persons', '--url', url]);
+    await command.printed(/Trying again in 8 s/);
+    expect(await command.stop()).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/ 8 s\.\nThe export was stopped\.\n$/),
+    });
   });
 
   test('never answers: the export gives up after 5 minutes', async () => {

@@ -31,7 +31,7 @@ export async function runHere(
 }
 
 export interface CommandHere extends AsyncDisposable {
-  /** Returns the first match in the standard output, now or later. */
+  /** Returns the first match in the standard output or the standard error, now or later. */
   printed(pattern: RegExp): Promise<RegExpExecArray>;
   /** Stops it, as SIGTERM does. */
   stop(): Promise<Ended>;
@@ -51,7 +51,7 @@ export function startHere(
   const { said, written, ended } = begin(args, { env, stdin, ...signals });
   const printed = async (pattern: RegExp) => {
     for (;;) {
-      const match = pattern.exec(said.stdout);
+      const match = pattern.exec(said.stdout) ?? pattern.exec(said.stderr);
       if (match) return match;
       const end = await Promise.race([ended, once(written, 'text').then(() => undefined)]);
       if (end) throw new Error(`It ended without printing ${pattern}:\n${end.stdout}${end.stderr}`);
