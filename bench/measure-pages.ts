@@ -9,7 +9,7 @@ export const CONNECTIONS = 16;
 export const PAGES = 40;
 
 /** Which gateway is measured, and with which requests. */
-export interface Contender {
+interface Contender {
   readonly server: Pick<Server, 'endpoint' | 'headers' | 'pid'>;
   readonly bodies: readonly string[];
 }
@@ -21,35 +21,37 @@ export interface PageFigures {
   readonly cpu: number;
   /** Per request. */
   readonly upstreamRequests: number;
-  /** How long it was measured. */
-  readonly seconds: number;
 }
 
 export async function pagesFrom(server: Contender['server']): Promise<Contender> {
   return { server, bodies: await pagesOf(server, PAGES) };
 }
 
-export async function measurePages(
+async function measurePages(
   load: Load,
   upstream: Upstream,
   { server: { endpoint, headers, pid }, bodies }: Contender,
   ms: number,
-  connections = CONNECTIONS,
 ): Promise<PageFigures> {
   const { requests: before } = await upstream.tell({ do: 'look' });
   const cpu = cpuOf(pid);
-  const { done, seconds } = await load.press({ endpoint, headers, bodies, connections, ms });
+  const { done, seconds } = await load.press({
+    endpoint,
+    headers,
+    bodies,
+    connections: CONNECTIONS,
+    ms,
+  });
   const used = cpuOf(pid) - cpu;
   const { requests } = await upstream.tell({ do: 'look' });
   return {
     rate: done / seconds,
     cpu: (used / done) * 1_000_000,
     upstreamRequests: (requests - before) / done,
-    seconds,
   };
 }
 
-/** Measures each of them once a round; the first rounds only warm up. */
+/** Measures each of them once a round, after a warm-up, so that all run under the same conditions. */
 export async function measureInTurn<Name extends string>(
   load: Load,
   upstream: Upstream,
@@ -59,27 +61,14 @@ export async function measureInTurn<Name extends string>(
   const names = Object.keys(contenders) as Name[];
   for (const name of names) await measurePages(load, upstream, contenders[name], warmUpMs);
   const measured: Record<Name, PageFigures>[] = [];
-  for await (const round of takeTurns(names, (name) =>
-    measurePages(load, upstream, contenders[name], ms),
-  )) {
-    measured.push(round);
-    if (measured.length === rounds) break;
+  while (measured.length < rounds) {
+    const figures = {} as Record<Name, PageFigures>;
+    // In another order each round, so that none always follows the same one.
+    const turn = measured.length % names.length;
+    for (const name of [...names.slice(turn), ...names.slice(0, turn)]) {
+      figures[name] = await measurePages(load, upstream, contenders[name], ms);
+    }
+    measured.push(figures);
   }
   return measured;
-}
-
-/** Endless rounds: measures each of them once a round, so that all run under the same conditions. */
-export async function* takeTurns<Name extends string | number, Figures>(
-  names: readonly Name[],
-  measure: (name: Name) => Promise<Figures>,
-): AsyncGenerator<Record<Name, Figures>> {
-  for (let round = 0; ; round += 1) {
-    const figures = {} as Record<Name, Figures>;
-    // In another order each round, so that none always follows the same one.
-    const turn = round % names.length;
-    for (const name of [...names.slice(turn), ...names.slice(0, turn)]) {
-      figures[name] = await measure(name);
-    }
-    yield figures;
-  }
 }

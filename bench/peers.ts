@@ -23,11 +23,6 @@ export async function startBareProxy(service: Service): Promise<Server> {
   return await startPeer('peers/bare-proxy.mjs', { args: [service.endpoint, service.token] });
 }
 
-/** Does the same at the lowest cost. */
-export async function startLeanestProxy(service: Service): Promise<Server> {
-  return await startPeer('peers/leanest-proxy.mjs', { args: [service.endpoint, service.token] });
-}
-
 export interface BareLoop extends AsyncDisposable {
   readonly pid: number;
   /** Milliseconds for the whole list. Throws unless the list has this many persons. */

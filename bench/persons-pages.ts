@@ -1,5 +1,19 @@
-import { ask, PERSONS } from './ask.ts';
 import type { Target } from './processes/load-process.ts';
+
+const PERSONS = /* GraphQL */ `
+  query ($first: Int, $after: String) {
+    persons(first: $first, after: $after) {
+      items {
+        id
+        firstName
+      }
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
+    }
+  }
+`;
 
 const CONNECTION = /* GraphQL */ `
   query ($first: Int, $after: String) {
@@ -19,7 +33,7 @@ const CONNECTION = /* GraphQL */ `
   }
 `;
 
-/** With a field that `additions.config.ts` adds. */
+/** With a field that `own-field.config.mts` adds. */
 const WITH_OWN_FIELD = /* GraphQL */ `
   query ($first: Int, $after: String) {
     persons(first: $first, after: $after) {
@@ -81,28 +95,26 @@ interface Page {
 }
 
 /** Bodies of requests for the pages of a list in turn. @param query with the variables `first` and `after` */
-export async function bodiesOf(
-  { endpoint, headers }: Target,
-  count: number,
-  query: string,
-  field: string,
-): Promise<string[]> {
+async function bodiesOf(target: Target, count: number, query: string, field: string) {
   const bodies: string[] = [];
   let after: string | null = null;
   while (bodies.length < count) {
-    const body = JSON.stringify({ query, variables: { first: 50, after } });
-    bodies.push(body);
-    const response = await fetch(endpoint, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body,
-    });
-    const { data, errors } = (await response.json()) as {
-      data?: Record<string, Page>;
-      errors?: { message: string }[];
-    };
-    if (!data || errors) throw new Error(`${endpoint} answered: ${errors?.[0]?.message}`);
+    const variables = { first: 50, after };
+    bodies.push(JSON.stringify({ query, variables }));
+    const data: Record<string, Page> = await ask(target, query, variables);
     ({ endCursor: after } = data[field]!.pageInfo);
   }
   return bodies;
+}
+
+/** Returns the data of a query. Throws if the answer has errors: its time would mean nothing. */
+async function ask<T>({ endpoint, headers }: Target, query: string, variables = {}): Promise<T> {
+  const response = await fetch(endpoint, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ query, variables }),
+  });
+  const { data, errors } = (await response.json()) as { data: T; errors?: { message: string }[] };
+  if (errors) throw new Error(`${endpoint} answered: ${errors[0]!.message}`);
+  return data;
 }

@@ -9,12 +9,6 @@ export function cpuOf(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-/** The processes that its main thread started, and that have not ended. */
-export function childrenOf(pid: number): number[] {
-  const list = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
-  return list.split(' ').filter(Boolean).map(Number);
-}
-
 /** Bytes. */
 export function residentOf(pid: number): number {
   return kilobytes(pid, 'VmRSS') * 1_024;

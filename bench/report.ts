@@ -1,12 +1,7 @@
 export interface Benchmark {
   /** The circumstances of the measurement. */
   readonly title: string;
-  measure(options: BenchmarkOptions): Promise<readonly Row[]>;
-}
-
-export interface BenchmarkOptions {
-  /** Whether the plots of a benchmark are drawn again. */
-  readonly svg: boolean;
+  measure(): Promise<readonly Row[]>;
 }
 
 export interface Row {
@@ -19,7 +14,7 @@ export interface Row {
   readonly promise?: { readonly atLeast: number } | { readonly atMost: number };
 }
 
-export function median(figures: readonly number[]): number {
+function median(figures: readonly number[]): number {
   const sorted = figures.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;

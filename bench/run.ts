@@ -1,45 +1,23 @@
 import process from 'node:process';
-import { readOptions } from '../test/support/processes/arguments.ts';
 import { additions } from './benchmarks/additions.ts';
-import { checks } from './benchmarks/checks.ts';
 import { crowds } from './benchmarks/crowds.ts';
-import { drains } from './benchmarks/drains.ts';
-import { entities } from './benchmarks/entities.ts';
-import { growth } from './benchmarks/growth.ts';
-import { interactive } from './benchmarks/interactive.ts';
-import { latency } from './benchmarks/latency.ts';
 import { pages } from './benchmarks/pages.ts';
 import { requests } from './benchmarks/requests.ts';
-import { shapes } from './benchmarks/shapes.ts';
 import { start } from './benchmarks/start.ts';
-import { streaming } from './benchmarks/streaming.ts';
-import { walks } from './benchmarks/walks.ts';
 import { wholeLists } from './benchmarks/whole-lists.ts';
 import { installPeers } from './install-peers.ts';
 import { printRows, verdict, type Benchmark, type Row } from './report.ts';
 
 const benchmarks: Record<string, Benchmark> = {
   pages,
-  shapes,
   additions,
-  latency,
   'whole-lists': wholeLists,
-  drains,
-  walks,
   requests,
   crowds,
   start,
-  streaming,
-  interactive,
-  entities,
-  checks,
-  growth,
 };
 
-const { values: options, positionals: chosen } = readOptions({
-  options: { svg: { type: 'boolean', default: false } },
-  allowPositionals: true,
-});
+const chosen = process.argv.slice(2);
 const unknown = chosen.filter((name) => !Object.hasOwn(benchmarks, name));
 if (unknown.length > 0) {
   const names = Object.keys(benchmarks).join(', ');
@@ -59,7 +37,7 @@ async function run(names: readonly string[]): Promise<number> {
     process.stdout.write(`\n${name}: ${title}\n\n`);
     let rows: readonly Row[];
     try {
-      rows = await measure(options);
+      rows = await measure();
     } catch (error) {
       verdicts.push(`does not hold  ${name}: ${(error as Error).message}`);
       allHold = false;

@@ -92,7 +92,7 @@ async function readOnce(load: Load, { endpoint, headers }: Server): Promise<Row[
 /** A plain list, which the service does not page. */
 async function readLarge(): Promise<Row[]> {
   await using upstream = await startUpstream({ persons: 50 });
-  await upstream.tell({ do: 'enlarge', items: ITEMS, style: 'compact' });
+  await upstream.tell({ do: 'enlarge', items: ITEMS });
   await using load = startLoad();
   await using hive = await startHive(upstream);
   await using gateway = await startGateway(upstream, { env: FRONT_DOOR });

@@ -7,7 +7,7 @@ import {
   pagesFrom,
   type PageFigures,
 } from '../measure-pages.ts';
-import { startBareProxy, startDocumented, startHive, startLeanestProxy } from '../peers.ts';
+import { startBareProxy, startDocumented, startHive } from '../peers.ts';
 import { connectionsOf } from '../persons-pages.ts';
 import { peakOf, watchPeak } from '../process-figures.ts';
 import type { Benchmark, Row } from '../report.ts';
@@ -23,7 +23,6 @@ export const pages: Benchmark = {
   measure: async () => {
     await using upstream = await startUpstream({ persons: 5_000 });
     await using load = startLoad();
-    await using leanest = await startLeanestProxy(upstream);
     await using proxy = await startBareProxy(upstream);
     await using documented = await startDocumented(upstream);
     await using hive = await startHive(upstream);
@@ -32,7 +31,6 @@ export const pages: Benchmark = {
     await using connections = await startGateway(upstream, { env: FRONT_DOOR });
     const contenders = {
       upstream: await pagesFrom({ ...upstream, headers: {} }),
-      leanest: await pagesFrom(leanest),
       proxy: await pagesFrom(proxy),
       documented: await pagesFrom(documented),
       hive: await pagesFrom(hive),
@@ -47,11 +45,10 @@ export const pages: Benchmark = {
   },
 };
 
-type Name = 'upstream' | 'leanest' | 'proxy' | 'documented' | 'hive' | 'gateway' | 'connection';
+type Name = 'upstream' | 'proxy' | 'documented' | 'hive' | 'gateway' | 'connection';
 
 const NAMES: Record<Name, string> = {
   upstream: 'the bare upstream',
-  leanest: 'the leanest proxy',
   proxy: 'the bare proxy',
   documented: 'documented stitching',
   hive: 'Hive Gateway',
@@ -108,11 +105,6 @@ function rowsOf(rounds: readonly Record<Name, PageFigures>[]): Row[] {
       figures: ratio('gateway', 'proxy', 'cpu'),
       unit: 'x',
       promise: { atMost: 1.7 },
-    },
-    {
-      what: 'a page: CPU, of the leanest proxy',
-      figures: ratio('gateway', 'leanest', 'cpu'),
-      unit: 'x',
     },
     {
       what: 'a connection: requests/s, of the page',

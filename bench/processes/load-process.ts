@@ -15,8 +15,6 @@ export type LoadCommand =
    * bodies.
    */
   | (Bodies & { readonly do: 'press' })
-  /** Sends this many requests a second, whether or not earlier ones are answered. */
-  | (Bodies & { readonly do: 'keep pace'; readonly perSecond: number })
   /** Sends all of them at once, each from a client of its own. */
   | (AtOnce & { readonly do: 'read' })
   /** Does the same, and reads nothing of the answers until `drop`. */
@@ -37,8 +35,6 @@ interface AtOnce extends Target {
 export interface Pressed {
   readonly done: number;
   readonly seconds: number;
-  /** Milliseconds from when a request was due to the last byte of its answer. */
-  readonly latency: { readonly median: number; readonly p99: number };
 }
 
 export interface Answered {
@@ -65,8 +61,6 @@ async function answer(command: LoadCommand): Promise<unknown> {
   switch (command.do) {
     case 'press':
       return await press(command);
-    case 'keep pace':
-      return await press(command, command.perSecond);
     case 'read':
       return await Promise.all(command.bodies.map((body) => read(command, body)));
     case 'stall':
@@ -79,27 +73,19 @@ async function answer(command: LoadCommand): Promise<unknown> {
   }
 }
 
-async function press(load: Bodies, perSecond?: number): Promise<Pressed> {
+async function press(load: Bodies): Promise<Pressed> {
   const requests = load.bodies.map((body) => requestFor(load, body));
   const { promise: failed, reject } = Promise.withResolvers<never>();
-  const latencies: number[] = [];
-  const idle: (() => void)[] = [];
-  const due: number[] = [];
   const { promise: over, resolve: finish } = Promise.withResolvers<void>();
-  let next = 0;
-  let inFlight = 0;
+  let sent = 0;
+  let done = 0;
   let ended = false;
   const sockets = await Promise.all(
     Array.from({ length: load.connections }, () => open(load.endpoint)),
   );
   const start = performance.now();
   for (const socket of sockets) {
-    let since = 0;
-    const send = (from: number) => {
-      since = from;
-      inFlight += 1;
-      socket.write(requests[next++ % requests.length]!);
-    };
+    const send = () => socket.write(requests[sent++ % requests.length]!);
     socket.on(
       'data',
       messageReader({
@@ -107,47 +93,23 @@ async function press(load: Bodies, perSecond?: number): Promise<Pressed> {
           if (!text.startsWith('HTTP/1.1 200')) reject(new Error(`It answered: ${text}`));
         },
         end: () => {
-          const now = performance.now();
-          latencies.push(now - since);
-          inFlight -= 1;
-          if (ended) {
-            if (inFlight === 0) finish();
-          } else if (perSecond === undefined) send(now);
-          else if (due.length > 0) send(due.shift()!);
-          else idle.push(() => send(performance.now()));
+          done += 1;
+          if (!ended) send();
+          else if (done === sent) finish();
         },
       }),
     );
     socket.on('error', reject).on('close', () => reject(new Error('A connection was closed.')));
-    if (perSecond === undefined) send(performance.now());
-    else idle.push(() => send(performance.now()));
+    send();
   }
-  let sent = 0;
-  const pace =
-    perSecond !== undefined &&
-    setInterval(() => {
-      for (; sent < ((performance.now() - start) * perSecond) / 1_000; sent += 1) {
-        const free = idle.pop();
-        if (free) free();
-        else due.push(start + (sent * 1_000) / perSecond);
-      }
-    }, 1);
-  const timer = setTimeout(() => {
-    ended = true;
-    if (pace) clearInterval(pace);
-    if (inFlight === 0) finish();
-  }, load.ms);
+  const timer = setTimeout(() => (ended = true), load.ms);
   try {
     await Promise.race([over, failed]);
   } finally {
     clearTimeout(timer);
-    if (pace) clearInterval(pace);
     for (const socket of sockets) socket.removeAllListeners('close').destroy();
   }
-  const seconds = (performance.now() - start) / 1_000;
-  const sorted = latencies.toSorted((a, b) => a - b);
-  const at = (part: number) => sorted[Math.floor((sorted.length - 1) * part)]!;
-  return { done: latencies.length, seconds, latency: { median: at(0.5), p99: at(0.99) } };
+  return { done, seconds: (performance.now() - start) / 1_000 };
 }
 
 async function read({ endpoint, headers }: Target, body: string): Promise<Answered> {

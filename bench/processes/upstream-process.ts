@@ -7,19 +7,20 @@ import { messageReader } from '../http-messages.ts';
 
 export interface UpstreamOptions {
   readonly persons: number;
-  /** How the JSON of its answers is written; `compact` without it. */
-  readonly style?: JsonStyle;
   /** Milliseconds before each answer. */
   readonly latency?: number;
 }
 
-export type JsonStyle = 'compact' | 'pretty' | 'reversed keys';
+export interface UpstreamAddress {
+  readonly url: string;
+  readonly tokenLink: string;
+}
 
 export type UpstreamCommand =
   /** Serves this many persons from now on. Each list keeps the answers that were prepared for it. */
   | { readonly do: 'serve'; readonly list: string; readonly persons: number }
   /** Answers requests for an operation called Large with one page of this many items, from now on. */
-  | { readonly do: 'enlarge'; readonly items: number; readonly style: JsonStyle }
+  | { readonly do: 'enlarge'; readonly items: number }
   | { readonly do: 'look' };
 
 export interface UpstreamState {
@@ -39,7 +40,7 @@ interface List {
  * Answers a request that it has seen before with the same bytes, so that it costs this machine almost nothing. Other
  * requests are answered by a sandbox in this process. Every token is valid.
  */
-const { persons, style = 'compact', latency = 0 } = JSON.parse(process.argv[2]!) as UpstreamOptions;
+const { persons, latency = 0 } = JSON.parse(process.argv[2]!) as UpstreamOptions;
 const lists = new Map<string, List>();
 let list = await listOf('first', persons);
 let requests = 0;
@@ -50,14 +51,14 @@ let refreshes = 0;
 const server = createServer({ noDelay: true }, serve);
 server.listen(0, '127.0.0.1', () => {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  process.send!({ url, tokenLink: `${url}/token_links/bench` });
+  process.send!({ url, tokenLink: `${url}/token_links/bench` } satisfies UpstreamAddress);
 });
 process.on('message', (command: UpstreamCommand) => void obey(command));
 process.on('disconnect', () => process.exit());
 
 async function obey(command: UpstreamCommand): Promise<void> {
   if (command.do === 'serve') list = await listOf(command.list, command.persons);
-  if (command.do === 'enlarge') large = message(largePage(command));
+  if (command.do === 'enlarge') large = message(largePage(command.items));
   process.send!({ requests, unprepared } satisfies UpstreamState);
 }
 
@@ -98,7 +99,7 @@ async function answer(path: string, body: string): Promise<Buffer> {
     headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
     body: Buffer.from(body, 'latin1'),
   });
-  const bytes = message(styled(await response.text(), style));
+  const bytes = message(await response.text());
   prepared.set(body, bytes);
   return bytes;
 }
@@ -117,26 +118,9 @@ function newTokens() {
 }
 
 /** Returns an answer to `{ persons { items { id firstName } } }`. */
-function largePage({
-  items: count,
-  style: jsonStyle,
-}: UpstreamCommand & { readonly do: 'enlarge' }) {
-  const items = Array.from({ length: count }, (_, id) => ({ id, firstName: `First name ${id}` }));
-  const data = { persons: { items } };
-  return styled(JSON.stringify({ data }), jsonStyle);
-}
-
-function styled(json: string, jsonStyle: JsonStyle): string {
-  if (jsonStyle === 'compact') return json;
-  if (jsonStyle === 'pretty') return JSON.stringify(JSON.parse(json), null, 2);
-  return JSON.stringify(withKeysReversed(JSON.parse(json)));
-}
-
-function withKeysReversed(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withKeysReversed);
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).toReversed();
-  return Object.fromEntries(entries.map(([key, each]) => [key, withKeysReversed(each)]));
+function largePage(length: number): string {
+  const items = Array.from({ length }, (_, id) => ({ id, firstName: `First name ${id}` }));
+  return JSON.stringify({ data: { persons: { items } } });
 }
 
 function message(json: string): Buffer {
