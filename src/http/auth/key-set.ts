@@ -1,8 +1,14 @@
-import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose';
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  customFetch,
+  errors,
+  type JSONWebKeySet,
+  type JWTVerifyGetKey,
+} from 'jose';
 import type { Logger } from 'pino';
 import { fetch as send, ProxyAgent } from 'undici';
 import type { Clock } from '../../clock.ts';
-import { BodyParts, BodyTooLarge } from '../../memory/byte-limit.ts';
 
 interface KeySetParts {
   /** The URL of the proxy; undefined: none. */
@@ -19,8 +25,6 @@ export const MAX_AGE_MS = 10 * 60_000;
 export const RETRY_MS = 5_000;
 
 const TIMEOUT_MS = 5_000;
-/** A set of keys has a few kilobytes. */
-const MAX_BODY_BYTES = 256 * 1024;
 
 /** A key is unknown, and it is unclear whether the issuer has it: its keys cannot be fetched. */
 export class KeysUnavailable extends Error {
@@ -58,10 +62,12 @@ export function keySet(
       const answer = await send(url, { ...options, ...dispatcher });
       if (answer.status !== 200)
         throw new Error(`the server answered with status ${answer.status}`);
-      const usable = usableKeys(await textOf(answer.body ?? []));
+      const set = (await answer.json()) as JSONWebKeySet;
+      // Throws if it is not a set of keys, which jose would report only later.
+      createLocalJWKSet(set);
       failedAt = undefined;
       fetchedAt = clock.elapsed();
-      return Response.json(usable);
+      return Response.json(set);
     } catch (error) {
       failedAt = clock.elapsed();
       log.warn(
@@ -88,34 +94,11 @@ export function keySet(
   };
 }
 
-/** Leaving the loop ends the answer. @throws BodyTooLarge */
-async function textOf(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
-  const parts = new BodyParts({ each: MAX_BODY_BYTES });
-  for await (const part of body) parts.add(part);
-  // TextDecoder removes the byte order mark that some servers put before their JSON.
-  return new TextDecoder().decode(parts.bytes());
-}
-
-/** @throws Error for something that is no key set. Members that are no keys are left out, as newer kinds are ignored */
-function usableKeys(text: string): { readonly keys: readonly object[] } {
-  let set: { readonly keys?: unknown } | null;
-  try {
-    set = JSON.parse(text) as typeof set;
-  } catch {
-    // Not the message of the parser, which contains a piece of the text.
-    throw new Error('the answer is not JSON');
-  }
-  if (!Array.isArray(set?.keys)) throw new Error('the answer is not a set of keys');
-  const keys = set.keys.filter(
-    (key): key is object => typeof key === 'object' && key !== null && !Array.isArray(key),
-  );
-  if (keys.length === 0 && set.keys.length > 0) throw new Error('the answer has no key');
-  return { keys };
-}
-
 function reasonOf(error: unknown, timeoutMs: number): string {
   const { name, message, cause } = error as Error & { cause?: { code?: string } };
   if (name === 'TimeoutError') return `no complete answer within ${timeoutMs / 1000} s`;
-  if (error instanceof BodyTooLarge) return `the answer is larger than ${MAX_BODY_BYTES} bytes`;
+  // Not the message of the parser, which contains a piece of the text.
+  if (error instanceof SyntaxError) return 'the answer is not JSON';
+  if (error instanceof errors.JWKSInvalid) return 'the answer is not a set of keys';
   return cause?.code ?? message;
 }
