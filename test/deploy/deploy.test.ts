@@ -12,6 +12,7 @@ import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
 import { configWarnings, readConfig, variables } from '../../src/config.ts';
+import { blockWith } from '../support/docs/documents.ts';
 import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
 
 /** The contents of the files that hold secrets. */
@@ -211,6 +212,14 @@ test('several replicas share PostgreSQL, and are replaced one by one', () => {
   expect(scaler.spec.minReplicas).toBeGreaterThanOrEqual(2);
   const { apiVersion, kind, metadata } = deployment;
   expect(scaler.spec.scaleTargetRef).toEqual({ apiVersion, kind, name: metadata!.name });
+});
+
+test('the command of docs/operating.md makes a secret with all the files that the manifest names', () => {
+  const command = blockWith('docs/operating.md', 'kubectl create secret');
+  const keys = [...command.matchAll(/--from-literal=([a-z-]+)=/g)].map(([, key]) => key);
+  const files = Object.entries(single.gets.env).filter(([name]) => name.endsWith('_FILE'));
+  expect(command).toContain('deploy/kubernetes/sqlite.yaml');
+  expect(new Set(keys)).toEqual(new Set(files.map(([, path]) => basename(path))));
 });
 
 interface Resource {

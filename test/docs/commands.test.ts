@@ -1,10 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import manifest from '../../package.json' with { type: 'json' };
-import { COMMANDS } from '../../src/cli/program.ts';
 import { variables } from '../../src/config.ts';
 import { startService } from '../service/service.ts';
-import { blocksOf, blockWith, DOCUMENTS, inlineCode } from '../support/docs/documents.ts';
+import { blocksOf, blockWith } from '../support/docs/documents.ts';
 import { runWithoutNpm, type NpmCall } from '../support/docs/shell.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
@@ -72,6 +69,20 @@ const OF_THE_GATEWAY = [
   ['docs/supergraph.md', 'keys new router'],
 ] as const;
 
+test('the operations of the README are answered with records', async () => {
+  await using gateway = await startGatewayOverService();
+  const answers: unknown[] = [];
+  for (const { language, text } of blocksOf('README.md'))
+    if (language === 'graphql') answers.push(await gateway.ask(text, { first: 3 }));
+  const edge = { cursor: expect.any(String), node: { firstName: expect.any(String) } };
+  const pageInfo = { hasNextPage: true, endCursor: expect.any(String) };
+  expect(answers).toMatchObject([
+    { data: { allPersons: { length: 137 } } },
+    { data: { personsConnection: { edges: [edge, edge, edge], pageInfo } } },
+    { data: { person: { firstName: expect.any(String) } } },
+  ]);
+});
+
 test('the requests of the documentation are answered', async () => {
   await using documented = await startDocumented();
   for (const [document, content] of OF_CURL) {
@@ -84,46 +95,6 @@ const OF_CURL = [
   ['docs/clients.md', 'curl -G'],
   ['docs/clients.md', 'documentId'],
 ] as const;
-
-test('every command in a sentence or a table exists, with the options that are named beside it', () => {
-  const wrong: string[] = [];
-  for (const code of new Set(DOCUMENTS.flatMap(inlineCode))) {
-    const [, script] = /npm run (?:-s )?([a-z]+)/.exec(code) ?? [];
-    if (script !== undefined && !(script in manifest.scripts)) wrong.push(code);
-    const [, file] = /^node (\S+)/.exec(code) ?? [];
-    if (file !== undefined && !existsSync(file)) wrong.push(code);
-    const command = COMMAND.exec(code);
-    if (command && !isKnown(command[1]!, code)) wrong.push(code);
-  }
-  const rows = DOCUMENTS.flatMap(tableRows).filter(([first]) => COMMAND.test(first));
-  expect(rows.length).toBeGreaterThan(5);
-  for (const [first, ...others] of rows) {
-    if (!isKnown(COMMAND.exec(first)![1]!, others.join(' '))) wrong.push(first);
-  }
-  expect(wrong).toEqual([]);
-});
-
-const COMMAND =
-  /^(?:npm (?:run -s )?start -- )?((?:sandbox|schema|tokens|keys|export)(?: [a-z]+)?)(?= |$)/;
-
-/** Whether there is such a command, or group, and all options in the text are options of it. */
-function isKnown(command: string, text: string): boolean {
-  const words = command.startsWith('export') ? 'export' : command;
-  const meant = Object.entries(COMMANDS).filter(([usage]) => `${usage} `.startsWith(`${words} `));
-  const known = meant.flatMap(([, { options = [] }]) => options.map(({ long }) => long));
-  const named = [...text.matchAll(/(?<![-\w])--[a-z][a-z-]+/g)].map(([name]) => name);
-  return meant.length > 0 && named.every((name) => known.includes(name));
-}
-
-function tableRows(document: string): (readonly [first: string, ...string[]])[] {
-  const lines = readFileSync(document, 'utf8').split('\n');
-  return lines
-    .filter((line) => line.startsWith('| `'))
-    .map((line) => {
-      const [first, ...others] = line.slice(2).split(' | ');
-      return [first!.replaceAll('`', '').trim(), ...others];
-    });
-}
 
 /** The service, the gateway and the keys that the commands of the documentation need. */
 async function startDocumented() {

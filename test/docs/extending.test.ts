@@ -4,6 +4,8 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { buildSchema, execute, parse } from 'graphql';
 import { blockWith } from '../support/docs/documents.ts';
 import { runHere } from '../support/gateway/run-here.ts';
+import { servedOffline } from '../support/gateway/served-offline.ts';
+import { compose } from '../support/supergraph/composition.ts';
 import { serveRecorded } from '../support/supergraph/recorded-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -56,6 +58,44 @@ test('the service of docs/extending.md adds reviews to persons, many in each req
     expect(record['reviews']).toEqual([{ stars: 5, text: `about ${record['id']}` }]);
   }
   expect(reviews.received.length).toBeLessThanOrEqual(3);
+});
+
+test('the type by which another subgraph extends persons composes', async () => {
+  const { stdout } = await runHere(['schema', 'print', '--subgraph']);
+  const link = '@link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key"])';
+  const extension = blockWith('docs/supergraph.md', 'salaryBand: String');
+  const { errors, publicSdl } = compose([
+    { name: 'recruiting', sdl: stdout, url: '' },
+    { name: 'payroll', sdl: `extend schema ${link}\n${extension}`, url: '' },
+  ]);
+  expect(errors).toBeUndefined();
+  expect(publicSdl).toMatch(/type Person \{[^}]*salaryBand: String/);
+});
+
+test('the adapters.json of docs/schema.md decides, skips and finds what its table says', () => {
+  const overrides = JSON.parse(blockWith('docs/schema.md', '"byId": "vacancyById"')) as unknown;
+  const sdl = `
+    type Query {
+      persons(first: Int, after: String): PersonPage!
+      activeCandidates(first: Int, after: String): CandidatePage!
+      candidate(id: ID!): Candidate
+      vacancy(id: ID!): Vacancy
+      vacancyById(id: ID!): Vacancy
+    }
+    type Person { id: ID! }
+    type Candidate { id: ID! }
+    type Vacancy { id: ID! candidates(first: Int, after: String): CandidatePage! }
+    type PersonPage { items: [Person!]! pageInfo: PageInfo! total: Int }
+    type CandidatePage { items: [Candidate!]! pageInfo: PageInfo! }
+    type PageInfo { hasNextPage: Boolean! endCursor: String }`;
+  const { adapters, nested, entities } = servedOffline(sdl, { overrides });
+  expect(adapters[0]).toMatchObject({ name: 'persons', page: 20, count: 'total' });
+  expect(nested).toEqual([]);
+  const lookups = Object.fromEntries(entities.map(({ type, lookup }) => [type.name, lookup]));
+  expect(lookups).toMatchObject({
+    Vacancy: { kind: 'id', field: 'vacancyById' },
+    Candidate: { kind: 'list', adapter: { name: 'activeCandidates' } },
+  });
 });
 
 interface Question {
