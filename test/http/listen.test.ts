@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { Agent, get, type IncomingMessage, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import { headOf, openBare } from '../support/clients/bare-client.ts';
@@ -13,20 +14,20 @@ test('closing waits for requests in flight, and keeps no connection open', async
   const closing = server.close();
   await expect(fetch(server.url)).rejects.toThrow('fetch failed');
   response.end('whole');
-  expect(await reply).toEqual({ body: 'whole', connection: 'close' });
+  expect(await reply).toMatchObject({ body: 'whole', connection: 'close' });
   await closing;
 });
 
 test('before closing, new connections are accepted, and each answer is the last one of its connection', async () => {
   const server = await whole();
   const agent = keepAlive();
-  expect(await read(server.url, agent)).toEqual({ body: 'whole', connection: 'keep-alive' });
+  expect(await read(server.url, agent)).toMatchObject({ body: 'whole', connection: 'keep-alive' });
   // Longer than load balancers keep an idle connection.
   const { headers } = await fetch(server.url);
   expect(Number(/^timeout=(\d+)$/.exec(headers.get('keep-alive')!)![1])).toBeGreaterThan(600);
   server.keepNoConnections();
-  expect(await read(server.url, agent)).toEqual({ body: 'whole', connection: 'close' });
-  expect(await read(server.url, keepAlive())).toEqual({ body: 'whole', connection: 'close' });
+  expect(await read(server.url, agent)).toMatchObject({ body: 'whole', connection: 'close' });
+  expect(await read(server.url, keepAlive())).toMatchObject({ body: 'whole', connection: 'close' });
   await server.close();
 });
 
@@ -46,7 +47,7 @@ test('closing does not wait for a further request on a connection whose answer b
     .poll(() => fetch(server.url).catch(() => 'refused'), { interval: 5 })
     .toBe('refused');
   response.end('whole');
-  expect(await reply).toEqual({ body: 'half, whole', connection: 'keep-alive' });
+  expect(await reply).toMatchObject({ body: 'half, whole', connection: 'keep-alive' });
   await closing;
 });
 
@@ -62,18 +63,16 @@ test.each([
       requestTimeout: 100,
       connectionsCheckingInterval: 20,
     };
-    const server = await listen(readAll, { ...LOOPBACK, timeOuts });
-    onTestFinished(() => server.close());
+    const server = await whole({ timeOuts });
     const idle = keepAlive();
-    await read(server.url, idle);
-    const { socket } = await lookAt(server.url, idle);
+    const { localPort } = await read(server.url, idle);
 
     const slow = openBare(server, begin);
     const drops = setInterval(() => slow.write(bit), 10);
     const answer = await headOf(slow);
     clearInterval(drops);
     expect(answer).toMatch(/^HTTP\/1\.1 408 /);
-    expect((await lookAt(server.url, idle)).socket).toBe(socket);
+    expect((await read(server.url, idle)).localPort).toBe(localPort);
   },
 );
 
@@ -130,8 +129,11 @@ test('an address that cannot be used is refused with the reason', async () => {
 const LOOPBACK = { host: '127.0.0.1', port: 0 };
 
 /** A server that answers every request at once. */
-async function whole() {
-  const server = await listen((_request, response) => response.end('whole'), LOOPBACK);
+async function whole(options: Partial<Parameters<typeof listen>[1]> = {}) {
+  const server = await listen(
+    (request, response) => void request.resume().once('end', () => response.end('whole')),
+    { ...LOOPBACK, ...options },
+  );
   onTestFinished(() => server.close());
   return server;
 }
@@ -142,27 +144,10 @@ function keepAlive(): Agent {
   return agent;
 }
 
-function readAll(request: IncomingMessage, response: ServerResponse): void {
-  request.resume().once('end', () => response.end('whole'));
-}
-
-/** The complete answer, with the socket that it used. */
-async function lookAt(url: string, agent: Agent): Promise<IncomingMessage> {
+/** The answer, and the local port of the connection that it came on. */
+async function read(url: string, agent: Agent) {
   const [response] = (await once(get(url, { agent }), 'response')) as [IncomingMessage];
-  const { socket } = response;
-  await once(response.resume(), 'end');
-  return Object.create(response, { socket: { value: socket } }) as IncomingMessage;
-}
-
-function read(url: string, agent: Agent): Promise<{ body: string; connection?: string }> {
-  return new Promise((done, fail) => {
-    get(url, { agent }, (response) => {
-      let body = '';
-      response.setEncoding('utf8').on('data', (text: string) => {
-        body += text;
-      });
-      const { connection } = response.headers;
-      response.once('end', () => done({ body, connection: connection! }));
-    }).once('error', fail);
-  });
+  const { localPort } = response.socket;
+  const { connection } = response.headers;
+  return { body: await text(response), connection, localPort };
 }

@@ -1,14 +1,12 @@
 import { GraphQLError } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { expect, onTestFinished, test } from 'vitest';
-import { startService } from '../service/service.ts';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import { expect, test } from 'vitest';
 import { honest, refusal } from '../service/replies.ts';
+import type { Reply } from '../service/service.ts';
 import { ask } from '../support/clients/multipart.ts';
-import { startGateway } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { breakableStore } from '../support/gateway/stores.ts';
 
-const DAY = 86_400_000;
 const ELSEWHERE = 'https://internal.example.test';
 
 /** Reports errors that are not meant for callers, as trackers of errors do: those with an `originalError`. */
@@ -23,95 +21,72 @@ const tracker = (thrown: unknown[]): Plugin => ({
   }),
 });
 
-test('a stored pair that cannot be used is reported by an id, which is logged with the cause, and to a plugin as it was thrown', async () => {
-  let now = Date.now();
-  const service = await startService({ now: () => now });
+/** A gateway in front of a service that refuses its tokens. Those in the store cannot be used then. */
+async function start(plugins: Plugin[] = []) {
   const { store, broken } = breakableStore(ELSEWHERE);
-  const thrown: unknown[] = [];
-  const gateway = await startGateway(service, { store, plugins: [tracker(thrown)] });
-  onTestFinished(async () => {
+  const config = { drainConcurrency: 1 };
+  const gateway = await startGatewayOverService({}, { store, plugins, config });
+  const expired: Reply = (...exchange) => {
+    broken.is = true;
+    return refusal('token_expired')(...exchange);
+  };
+  const repair = () => {
     broken.is = false;
-    await gateway[Symbol.asyncDispose]();
-    await service.close();
-  });
-  const query = '{ persons(first: 1) { items { id } } }';
-  await expect
-    .poll(() => gateway.logged, { interval: 2, timeout: 10_000 })
-    .toContainEqual(expect.objectContaining({ msg: 'access token refreshed' }));
-  expect((await gateway.ask(query)).errors).toBeUndefined();
+    gateway.service.answer(honest);
+  };
+  return { ...gateway, expired, repair };
+}
 
-  // The service refuses the expired token, and the pair in the store cannot be used.
-  broken.is = true;
-  now += 2 * DAY;
+test('a stored pair that cannot be used is reported by an id, which is logged with the cause, and to a plugin as it was thrown', async () => {
+  const thrown: unknown[] = [];
+  await using gateway = await start([tracker(thrown)]);
+  gateway.service.answer(gateway.expired);
+  const query = '{ persons(first: 1) { items { id } } }';
   const headers = { 'x-request-id': 'of-the-caller' };
   const { data, errors } = await gateway.ask(query, {}, { headers });
+  gateway.repair();
   expect(data).toBeNull();
-  expect(errors).toEqual([
-    {
-      message: expect.stringContaining('Report this id to its operator: '),
-      path: ['persons'],
-      extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
-    },
-  ]);
   const { id } = errors![0]!.extensions as { id: string };
-  expect(errors![0]!.message).toContain(id);
+  const message = expect.stringContaining(`Report this id to its operator: ${id}`) as string;
+  expect(errors).toEqual([
+    { message, path: ['persons'], extensions: { code: 'INTERNAL_SERVER_ERROR', id } },
+  ]);
   expect(JSON.stringify(errors)).not.toContain(ELSEWHERE);
-  const [request] = gateway.logged.filter(({ msg, code }) => msg === 'request' && code);
-  expect(request).toMatchObject({ requestId: 'of-the-caller', errorId: id });
-  const logged = gateway.logged.filter(({ msg }) => msg === 'unexpected error');
-  expect(logged.map(({ errorId }) => errorId)).toEqual([id]);
-  expect(logged).toMatchObject([
-    {
-      level: 50,
-      requestId: 'of-the-caller',
-      msg: 'unexpected error',
-      err: { message: expect.stringContaining(ELSEWHERE) },
-    },
+  const cause = expect.objectContaining({
+    message: expect.stringContaining(ELSEWHERE) as string,
+  }) as Error;
+  const lines = gateway.logged.filter(({ errorId }) => errorId === id);
+  expect(lines).toMatchObject([
+    { level: 50, requestId: 'of-the-caller', msg: 'unexpected error', err: cause },
+    { requestId: 'of-the-caller', msg: 'request' },
   ]);
+  expect(thrown).toEqual([cause]);
 
-  expect(thrown).toEqual([
-    expect.objectContaining({ message: expect.stringContaining(ELSEWHERE) as string }),
-  ]);
-
-  broken.is = false;
-  now -= 2 * DAY;
   expect((await gateway.fetch('/ready')).status).toBe(200);
   expect((await gateway.ask(query)).errors).toBeUndefined();
 });
 
-type Answering = readonly [query: string, accept: string];
-const DRAIN: Answering = ['{ allPersons { id } }', 'application/json'];
-const STREAM: Answering = ['{ allPersons @stream { id } }', 'multipart/mixed'];
-
-test.each<[string, Answering, RegExp, detail: string]>([
-  ['an unexpected error', DRAIN, /"code":"DRAIN_INTERRUPTED"/, 'token_expired'],
-  ['an unexpected error', STREAM, /"code":"DRAIN_INTERRUPTED"/, 'token_expired'],
+const INTERRUPTED = /"code":"DRAIN_INTERRUPTED"/;
+test.each<[string, query: string, accept: string, RegExp]>([
+  ['an unexpected error', '{ allPersons { id } }', 'application/json', INTERRUPTED],
+  ['an unexpected error', '{ allPersons @stream { id } }', 'multipart/mixed', INTERRUPTED],
   [
     'a refused access token',
-    DRAIN,
+    '{ allPersons { id } }',
+    'application/json',
     /temporarily unavailable, until the operator of this gateway has acted.*"reason":"UPSTREAM_UNAUTHORIZED"/,
-    'blocked',
   ],
-])('%s that interrupts %j tells its caller an id, and the log why', async (what, ...row) => {
-  const [[query, accept], told, detail] = row;
-  const { store, broken } = breakableStore(ELSEWHERE);
-  await using gateway = await startGatewayOverService(
-    {},
-    { store, config: { drainConcurrency: 1 } },
-  );
-  gateway.service.answer(honest, (...exchange) => {
-    broken.is = detail === 'token_expired';
-    return refusal(detail, broken.is ? 401 : 403)(...exchange);
-  });
+])('%s that interrupts %s tells its caller an id, and the log why', async (what, ...row) => {
+  const [query, accept, told] = row;
+  const isRefused = what.includes('token');
+  await using gateway = await start();
+  gateway.service.answer(honest, isRefused ? refusal('blocked', 403) : gateway.expired);
   const text = await (await ask(gateway, query, {}, accept)).text();
-  broken.is = false;
+  gateway.repair();
   expect(text).toMatch(told);
   expect(text).not.toMatch(/internal\.example|administrator|access token/);
   const [, id] = /Report this id to the operator of the gateway: ([\w-]+)/.exec(text) ?? [];
-  const isLine = (line: Record<string, unknown>) =>
-    line['errorId'] === id && line['msg'] !== 'request';
-  const message = what.includes('token') ? "refuses the gateway's access token" : ELSEWHERE;
-  expect(gateway.logged.filter(isLine)).toMatchObject([
-    { level: 50, err: { message: expect.stringContaining(message) } },
-  ]);
+  const lines = gateway.logged.filter(({ errorId, msg }) => errorId === id && msg !== 'request');
+  const message = isRefused ? "refuses the gateway's access token" : ELSEWHERE;
+  expect(lines).toMatchObject([{ level: 50, err: { message: expect.stringContaining(message) } }]);
 });
