@@ -109,6 +109,7 @@ const inAddress = (text: string) => ({
   path: `/graphql?query=${encodeURIComponent(text)}`,
 });
 const ME = query('{ me { id } }');
+const SERVICE = query('{ _service { sdl } }');
 const BY_ID = 'query ($id: Int!) { candidate(id: $id) { id } }';
 const ENTITIES = 'query ($of: [_Any!]!) { _entities(representations: $of) { __typename } }';
 const RENAME = 'mutation { rename(id: 1, name: "New") { name } }';
@@ -138,7 +139,7 @@ type Row = readonly [name: string, sent: SentRequest, status: number, expected: 
 /** A text is that of an operation. */
 type Sent = string | readonly [query: string, says: RegExp] | SentRequest;
 
-function requestOf(sent: Sent, shared: SentRequest): SentRequest {
+function requestOf(sent: Sent, shared: SentRequest = {}): SentRequest {
   if (typeof sent === 'string') return { ...shared, ...query(sent) };
   if (!('length' in sent)) return { ...shared, ...sent };
   return { ...shared, ...query(sent[0]), says: sent[1] };
@@ -275,7 +276,7 @@ const REFUSED: readonly Row[] = [
     'fields of a router in the selected operation': query(LOOK_OR_SDL, { operationName: 'B' }),
     'the SDL where no router has a credential': {
       to: 'open',
-      ...query('{ _service { sdl } }'),
+      ...SERVICE,
       says: /schema print --subgraph/,
     },
   }),
@@ -416,15 +417,11 @@ const refusal = (code: string, more: object = {}) => ({
   errors: [{ extensions: { code, ...more } }],
 });
 
-type Answer = readonly [name: string, sent: SentRequest, body: object];
+type Answer = readonly [name: string, sent: Sent, body: object];
 
 /** Makes a row of each request. Their bodies match one. */
-function answered(
-  body: object,
-  requests: Readonly<Record<string, Sent>>,
-  shared: SentRequest = {},
-): Answer[] {
-  return Object.entries(requests).map(([name, sent]) => [name, requestOf(sent, shared), body]);
+function answered(body: object, requests: Readonly<Record<string, Sent>>): Answer[] {
+  return Object.entries(requests).map(([name, sent]) => [name, sent, body]);
 }
 
 /** Answered with status 200, also with errors. */
@@ -482,13 +479,9 @@ const ANSWERED: readonly Answer[] = [
   ...answered(
     { data: { _service: { sdl: expect.stringContaining('@key') as string } } },
     {
-      'the SDL for a router': query('{ _service { sdl } }'),
-      'the SDL for a router, without introspection': {
-        to: 'closed',
-        ...query('{ _service { sdl } }'),
-      },
+      'the SDL for a router': { ...asGate, ...SERVICE },
+      'the SDL for a router, without introspection': { to: 'closed', ...asGate, ...SERVICE },
     },
-    asGate,
   ),
   [
     'fields of a router of which one is skipped',
@@ -496,13 +489,13 @@ const ANSWERED: readonly Answer[] = [
     { data: { _service: { __typename: '_Service' } } },
   ],
   [
-    'an operation at the limits of levels and aliases',
-    query('{ a: me { ... on Candidate { vacancy { candidates { b: __typename } } } } }'),
+    'levels and aliases at their limits',
+    '{ a: me { ... on Candidate { vacancy { candidates { b: __typename } } } } }',
     { data: { a: { vacancy: { candidates: { b: 'CandidatePage' } } } } },
   ],
   [
-    'a name at the limit of characters',
-    query(`{ ${'a'.repeat(255)}: __typename }`),
+    'a name of 255 characters',
+    `{ ${'a'.repeat(255)}: __typename }`,
     { data: { ['a'.repeat(255)]: 'Query' } },
   ],
   [
@@ -532,17 +525,17 @@ const ANSWERED: readonly Answer[] = [
   ],
   [
     'an error of the service',
-    query('{ failing me { id } }'),
+    '{ failing me { id } }',
     { data: { failing: null, me: { id: 1 } }, errors: [{ path: ['failing'] }] },
   ],
   [
     'a drain that asks for a stream, from a caller that takes no parts',
-    query('{ allCandidates(limit: 2) @stream { id } }'),
+    '{ allCandidates(limit: 2) @stream { id } }',
     { data: { allCandidates: [{ id: 1 }, { id: 2 }] } },
   ],
   [
     'a connection',
-    query('{ candidatesConnection(first: 1) { edges { node { id } } pageInfo { hasNextPage } } }'),
+    '{ candidatesConnection(first: 1) { edges { node { id } } pageInfo { hasNextPage } } }',
     {
       data: {
         candidatesConnection: { edges: [{ node: { id: 1 } }], pageInfo: { hasNextPage: true } },
@@ -551,14 +544,10 @@ const ANSWERED: readonly Answer[] = [
   ],
   [
     'a cursor that is not one',
-    query('{ candidatesConnection(first: 1, after: "x") { nodes { id } } }'),
+    '{ candidatesConnection(first: 1, after: "x") { nodes { id } } }',
     refusal('CURSOR_INVALID'),
   ],
-  [
-    'introspection',
-    query('{ __type(name: "Robot") { name } }'),
-    { data: { __type: { name: 'Robot' } } },
-  ],
+  ['introspection', '{ __type(name: "Robot") { name } }', { data: { __type: { name: 'Robot' } } }],
   [
     'the mutation that MUTATIONS names',
     {
@@ -568,14 +557,10 @@ const ANSWERED: readonly Answer[] = [
     },
     { data: { hire: { __typename: 'Candidate' } } },
   ],
-  [
-    'an alias like a field of routers',
-    query('{ _service: __typename }'),
-    { data: { _service: 'Query' } },
-  ],
+  ['an alias like a field of routers', '{ _service: __typename }', { data: { _service: 'Query' } }],
   [
     'a list without the scope drain',
-    query('{ vacancies { items { candidates { __typename } } } }'),
+    '{ vacancies { items { candidates { __typename } } } }',
     { data: null, ...refusal('FORBIDDEN', { scope: 'drain' }) },
   ],
   [
@@ -699,7 +684,7 @@ test('a 405 lists the allowed methods', async () => {
 });
 
 test.each(ANSWERED)('%s is answered alike on every way', async (_, sent, body) => {
-  const answer = await answerOnEveryWay(sent);
+  const answer = await answerOnEveryWay(requestOf(sent));
   expect(answer.status).toBe(200);
   expect(JSON.parse(answer.text)).toMatchObject(body);
 });
