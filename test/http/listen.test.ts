@@ -76,6 +76,15 @@ test.each([
   },
 );
 
+test('a client that sends a thousand requests at once, without reading an answer, is cut', async () => {
+  let most = 0;
+  const server = await listen(() => (most += 1), LOOPBACK);
+  onTestFinished(() => server.close());
+  const socket = openBare(server, 'GET / HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(1_000));
+  await new Promise((closed) => socket.once('close', closed));
+  expect(most).toBeLessThan(100);
+});
+
 test('above the limit, new connections are closed, and those that are open are kept', async () => {
   const responses: ServerResponse[] = [];
   let dropped = 0;
