@@ -3,10 +3,9 @@ import { codedError, codeOf } from '../errors.ts';
 import { identityHash } from './identities.ts';
 import { walkList, type PagedList } from './list-walk.ts';
 import { positionsIn, type IndexedPage } from './page-index.ts';
-import { spendTogether, type PageBudget } from './page-budget.ts';
 import { causeOf, CursorRefusedError, PageFailedError, ReadPage } from './page.ts';
-import type { ReaderOptions, WalkReaders } from './shared-walk.ts';
-import { WALK_LEFT, type WalkedPages } from './walk.ts';
+import { SharedWalks, type ReaderOptions, type WalkReaders } from './shared-walk.ts';
+import type { WalkedPages } from './walk.ts';
 import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
 
 /*
@@ -235,16 +234,14 @@ class LookUpWalk {
   /** In the order of the list. */
   readonly pages: WalkedFor[] = [];
   readonly #options: LookUpsOptions;
+  /** The lookups that wait are its readers. */
+  readonly #walks = new SharedWalks();
+  #waiting = 0;
   /** When it began, or when it ended. */
   #since: number;
   #isOld = false;
   #records = 0;
   #hasEnded = false;
-  readonly #waiting = new Set<Waiting>();
-  /** Set while lookups wait for it. */
-  #part: { readonly pages: WalkedPages; readonly ending: AbortController } | undefined;
-  /** The page that is being read for all who wait. */
-  #reading: Promise<void> | undefined;
 
   constructor(options: LookUpsOptions) {
     this.#options = options;
@@ -254,7 +251,7 @@ class LookUpWalk {
   /** Whether the next lookup begins another walk. A walk that is read is joined, however long it takes. */
   get isOld(): boolean {
     const age = this.#options.clock.elapsed() - this.#since;
-    return this.#isOld || (this.#waiting.size === 0 && age >= WALK_AGAIN_MS);
+    return this.#isOld || (this.#waiting === 0 && age >= WALK_AGAIN_MS);
   }
 
   /** Lookups that begin from now on do not join it. */
@@ -268,90 +265,54 @@ class LookUpWalk {
     ids: ReadonlySet<string>,
     caller: LookUpCaller,
   ): Promise<void> {
-    const { budget, signal } = caller;
     const unmet = new Set(Array.from(ids, identityHash));
     let checked = 0;
-    const waiting: Waiting = { budget };
-    this.#waiting.add(waiting);
-    const leave = () => this.#leave(waiting);
-    signal.addEventListener('abort', leave, { once: true });
+    const areMet = () => {
+      for (; checked < this.pages.length; checked += 1)
+        for (const hash of this.pages[checked]!.hashes ?? []) unmet.delete(hash);
+      return unmet.size === 0;
+    };
+    if (areMet() || this.#hasEnded) return;
+    this.#waiting += 1;
     try {
-      for (;;) {
-        signal.throwIfAborted();
-        if (waiting.refused) throw waiting.refused.error;
-        for (; checked < this.pages.length; checked += 1)
-          for (const hash of this.pages[checked]!.hashes ?? []) unmet.delete(hash);
-        if (unmet.size === 0 || this.#hasEnded) return;
-        this.#part ??= this.#goOn(list, caller);
-        this.#reading ??= this.#readPage(list.name, this.#part.pages);
-        await this.#reading.catch((error: unknown) => {
-          if (error !== WALK_LEFT) throw error;
-        });
-      }
+      const begin = (readers: WalkReaders) => this.#goOn(list, readers, caller);
+      const reader = { budget: caller.budget, signal: caller.signal, keepsAll: true };
+      for await (const _ of this.#walks.join(list.name, begin, reader)) if (areMet()) return;
     } finally {
-      signal.removeEventListener('abort', leave);
-      leave();
+      this.#waiting -= 1;
     }
   }
 
   /** Goes on from the last page that was read. */
-  #goOn({ idsFor }: LookUpList<unknown>, { caller, operation }: LookUpCaller) {
-    const ending = new AbortController();
-    const { signal } = ending;
-    const list = idsFor({ signal, spend: () => this.#spend(signal) });
+  async *#goOn(
+    { name, idsFor }: LookUpList<unknown>,
+    readers: WalkReaders,
+    { caller, operation }: LookUpCaller,
+  ): WalkedPages {
+    const { clock, maxRecords, slots } = this.#options;
+    const list = idsFor(readers);
     // It is read again: if cursors are offsets, records behind it may have moved into it.
     const after = this.pages.at(-1)?.after ?? null;
     const walk = () => walkList(list, { after, readsAhead: false });
-    const pages = walkInTurn(this.#options.slots, { caller, operation, signal }, walk);
-    return { pages, ending };
-  }
-
-  async #readPage(name: string, pages: WalkedPages): Promise<void> {
-    const { clock, maxRecords } = this.#options;
     try {
       if (this.#records >= maxRecords) throw tooLong(name, maxRecords);
-      const { done, value } = await pages.next();
-      if (done) {
-        this.#hasEnded = true;
-        this.#since = clock.elapsed();
-        return;
+      for await (const walked of walkInTurn(
+        slots,
+        { caller, operation, signal: readers.signal },
+        walk,
+      )) {
+        this.#records += walked.offsets.length;
+        this.pages.push({ after: walked.page.after, hashes: walked.page.identities.hashes });
+        yield walked;
+        if (this.#records >= maxRecords) throw tooLong(name, maxRecords);
       }
-      this.#records += value.offsets.length;
-      this.pages.push({ after: value.page.after, hashes: value.page.identities.hashes });
+      this.#hasEnded = true;
+      this.#since = clock.elapsed();
     } catch (error) {
-      if (error !== WALK_LEFT && codeOf(error) !== 'DRAIN_LIMIT_EXCEEDED') this.end();
+      if (!readers.signal.aborted && codeOf(error) !== 'DRAIN_LIMIT_EXCEEDED') this.end();
       throw causeOf(error);
-    } finally {
-      if (this.#part?.pages === pages) this.#reading = undefined;
     }
   }
-
-  /** All who wait spend for a page. */
-  #spend(signal: AbortSignal): void {
-    const refused = spendTogether(new Set(Array.from(this.#waiting, ({ budget }) => budget)));
-    for (const waiting of this.#waiting) {
-      if (!refused.has(waiting.budget)) continue;
-      waiting.refused = { error: refused.get(waiting.budget) };
-      this.#leave(waiting);
-    }
-    signal.throwIfAborted();
-  }
-
-  #leave(waiting: Waiting): void {
-    if (!this.#waiting.delete(waiting) || this.#waiting.size > 0 || !this.#part) return;
-    const { pages, ending } = this.#part;
-    this.#part = undefined;
-    this.#reading = undefined;
-    ending.abort(WALK_LEFT);
-    pages.return().catch(() => {});
-  }
-}
-
-/** A lookup that waits for the walk. */
-interface Waiting {
-  readonly budget: PageBudget;
-  /** Why it cannot afford the next page. */
-  refused?: { readonly error: unknown };
 }
 
 function tooLong(list: string, max: number): Error {
