@@ -20,20 +20,14 @@ export function exportProgress(
   return {
     /**
      * @param records all that were written
-     * @param of.before those of earlier runs
-     * @param of.length the length of the list; Infinity until it is known
+     * @param before those of earlier runs
      */
-    show: (records: number, { before, length }: { before: number; length: number }): void => {
+    show: (records: number, before: number): void => {
       const now = clock.elapsed();
       if (now < nextAt) return;
       nextAt = now + (isTerminal ? BETWEEN_MS : BETWEEN_LINES_MS);
       const rate = ((records - before) * 1000) / Math.max(1, now - start);
       line = `${inWords(records)}  ${Math.round(rate).toLocaleString('en-US')}/s`;
-      // The list may have grown since its length was known.
-      if (records < length && length < Infinity && rate > 0) {
-        const left = duration(Math.ceil((length - records) / rate));
-        line += `  ${Math.floor((records / length) * 100)} %  ${left} left`;
-      }
       stream.write(isTerminal ? CLEAR + line : `${line}\n`);
     },
     /** Prints a message above the line. */

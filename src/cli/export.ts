@@ -59,7 +59,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
           ...options,
           path,
           header: format.header,
-          begun: [source, formatName, list.stream(limit)],
+          begun: [source, formatName, list.window(limit)],
           onBeginAnew: (reason) => progress.say(`${reason} This export begins anew.`),
         });
   if (output === 'whole') {
@@ -78,12 +78,12 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   try {
     const { after } = output.progress;
     const pages = readPages({ gateway, list, after, needed, patience, signal });
-    for await (const { records: read, after: cursor, faults, listLength = Infinity } of pages) {
+    for await (const { records: read, after: cursor, faults } of pages) {
       const records = output.written.newOf(read, idOf).slice(0, needed());
       const page = { ids: records.map(idOf), faults: faults.length, after: cursor };
       await output.write(format.write(records), page);
       fault ??= faults[0];
-      progress.show(output.progress.records, { before, length: Math.min(listLength, limit) });
+      progress.show(output.progress.records, before);
     }
     await output.finish();
   } catch (error) {

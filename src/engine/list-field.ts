@@ -121,7 +121,6 @@ export class ListField implements NestedFiller {
         texts: offsets.map((offset) => page.page.records[offset]!.texts[0]!),
         errors: errorsIn(page, [this.key], from),
         resumeAfter: cursorAt(list.nameInCursors, endOf(page)!),
-        listLength: this.#shared.lists.indexes.get(list.name)?.records,
       };
     }
   }
@@ -367,8 +366,6 @@ export interface DrainedPart {
   readonly errors: readonly AnswerError[];
   /** The cursor of the last record: a caller whose connection breaks goes on behind it. */
   readonly resumeAfter: string;
-  /** The number of records of the list when it was last walked whole, for showing progress. */
-  readonly listLength: number | undefined;
 }
 
 /** @param path of the list @param from the index of the page's first record in it */

@@ -24,7 +24,7 @@ export interface Increment {
   /** The records as JSON, with commas between them; undefined for null: an error ends the list. */
   readonly items: readonly Piece[] | undefined;
   readonly errors: readonly AnswerError[];
-  /** `resumeAfter`, for a caller whose connection breaks before the next payload; `listLength`. */
+  /** `resumeAfter`, for a caller whose connection breaks before the next payload. */
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 

@@ -1,40 +1,27 @@
 import { Agent, fetch as fetchOver, ProxyAgent } from 'undici';
-import { parseExactly } from '../engine/json.ts';
+import { isJsonObject, parseExactly } from '../engine/json.ts';
 import { means } from '../errors.ts';
 
-/** An answer of a gateway, or a part of one. Integers that JavaScript cannot represent keep their digits. */
-export interface Payload {
+/** An answer of a gateway. Integers that JavaScript cannot represent keep their digits. */
+export interface Answer {
   readonly data?: Readonly<Record<string, unknown>> | null;
   readonly errors?: readonly AnswerError[];
-  readonly incremental?: readonly Increment[];
-  /** Undefined: the answer has one part. */
-  readonly hasNext?: boolean;
-}
-
-interface Increment {
-  /** Null: an error ends the list. */
-  readonly items?: readonly unknown[] | null;
-  readonly errors?: readonly AnswerError[];
-  readonly extensions?: { readonly resumeAfter?: string; readonly listLength?: number };
 }
 
 interface AnswerError {
   readonly message?: string;
-  readonly path?: readonly (string | number)[];
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
 /** The gateway that a list is exported from: it runs elsewhere, or inside this process. */
 export interface Gateway {
-  /** Returns the parts of an answer as they arrive. @throws GatewayFailure without an answer, or without its last part */
-  send(query: string, variables: object, signal: AbortSignal): AsyncGenerator<Payload>;
+  /** @throws GatewayFailure without an answer */
+  send(query: string, variables: object, signal: AbortSignal): Promise<Answer>;
   close(): Promise<void>;
 }
 
 interface Response {
   readonly status: number;
-  readonly headers: { get(name: string): string | null };
-  readonly body: AsyncIterable<Uint8Array> | null;
   text(): Promise<string>;
 }
 
@@ -67,13 +54,13 @@ function gatewayOver(
 ): Gateway {
   return {
     close,
-    async *send(query, variables, signal) {
+    async send(query, variables, signal) {
       const init: RequestInit = {
         method: 'POST',
         headers: {
           ...credential,
           'content-type': 'application/json',
-          accept: 'multipart/mixed;deferSpec=20220824, application/json',
+          accept: 'application/json',
         },
         body: JSON.stringify({ query, variables }),
         redirect: 'error',
@@ -81,7 +68,7 @@ function gatewayOver(
       };
       try {
         const response = await fetch(url, init);
-        for await (const text of partsOf(response)) yield payloadIn(text, response.status, url);
+        return answerIn(await response.text(), response.status, url);
       } catch (error) {
         signal.throwIfAborted();
         throw error instanceof GatewayFailure ? error : unanswered(url, error);
@@ -90,47 +77,15 @@ function gatewayOver(
   };
 }
 
-/**
- * Returns the bodies of the parts of a multipart answer (RFC 2046, 5.1) as they arrive, or the only body. A part ends
- * with the next boundary, which cannot occur in JSON: there, a line break is escaped.
- *
- * @throws Error when the answer ends before its last part
- */
-async function* partsOf(response: Response): AsyncGenerator<string> {
-  const type = response.headers.get('content-type') ?? '';
-  if (!response.body || !type.startsWith('multipart/mixed')) {
-    yield await response.text();
-    return;
-  }
-  const boundary = `\r\n--${/boundary="?([^";]+)/i.exec(type)?.[1] ?? '-'}`;
-  const decoder = new TextDecoder();
-  // The first boundary may begin the answer, without a line break before it.
-  let rest = '\r\n';
-  // Reads to the end of the body: the gateway would count a client that stops at the last boundary as having left.
-  for await (const piece of response.body) {
-    const parts = (rest + decoder.decode(piece, { stream: true })).split(boundary);
-    rest = parts.pop()!;
-    for (const part of parts) {
-      const headerEnd = part.indexOf('\r\n\r\n');
-      if (headerEnd >= 0) yield part.slice(headerEnd + 4);
-    }
-  }
-  if (!rest.startsWith('--')) throw new Error('The last boundary is missing.');
-}
-
-const MEMBERS = ['data', 'errors', 'incremental', 'hasNext'];
-
 /** @throws GatewayFailure for what no gateway answers */
-function payloadIn(text: string, status: number, url: string): Payload {
-  let payload: unknown;
+function answerIn(text: string, status: number, url: string): Answer {
+  let answer: unknown;
   try {
-    payload = parseExactly(text);
+    answer = parseExactly(text);
   } catch {
     // Not JSON.
   }
-  if (typeof payload === 'object' && payload && MEMBERS.some((key) => key in payload)) {
-    return payload;
-  }
+  if (isJsonObject(answer) && ('data' in answer || 'errors' in answer)) return answer;
   const isTemporary = status === 429 || status >= 500;
   const what = `${new URL(url).host} did not answer as a gateway does (HTTP ${status}).`;
   throw new GatewayFailure(`${what} Check the address in --url.`, {
@@ -147,8 +102,6 @@ interface Reasons {
   readonly isMistake?: boolean;
   /** Seconds. */
   readonly retryAfter?: number | undefined;
-  /** A cursor behind the records that were sent before. */
-  readonly resumeAfter?: string | undefined;
   /** The minutes of the caller's budget that the pages of the operation take, also those that it was refused. */
   readonly minutesOfPages?: number;
   readonly cause?: unknown;
@@ -164,21 +117,14 @@ export class GatewayFailure extends Error {
     this.reasons = reasons;
   }
 
-  static of({ message = NO_REASON, path = [], extensions = {} }: AnswerError): GatewayFailure {
-    const { code, reason, scope, retryAfter, resumeAfter, pages, pagesPerMinute } = extensions;
+  static of({ message = NO_REASON, extensions = {} }: AnswerError): GatewayFailure {
+    const { code, reason, retryAfter, pages, pagesPerMinute } = extensions;
     const isKeyMissing = code === 'UNAUTHENTICATED';
-    const isTooFew = code === 'FORBIDDEN' && typeof scope === 'string';
-    const why = isTooFew
-      ? `The key may not read a whole list: it lacks the scope "${scope}".`
-      : message;
-    // The cursor of an error below a record is of another list.
-    const isOfList = !path.slice(1).some((key) => typeof key === 'string');
-    return new GatewayFailure(isKeyMissing || isTooFew ? `${why} ${SET_KEY}` : why, {
+    return new GatewayFailure(isKeyMissing ? `${message} ${SET_KEY}` : message, {
       code: typeof code === 'string' ? code : undefined,
       isTemporary: !means(code, 'lasting') && !means(reason, 'lasting'),
       isMistake: isKeyMissing || code === 'FORBIDDEN',
       retryAfter: Number(retryAfter) > 0 ? Number(retryAfter) : undefined,
-      resumeAfter: isOfList && typeof resumeAfter === 'string' ? resumeAfter : undefined,
       minutesOfPages: Number(pages) / Number(pagesPerMinute) || 0,
     });
   }
@@ -187,7 +133,7 @@ export class GatewayFailure extends Error {
 export const NO_REASON = 'The gateway gave no reason.';
 
 const SET_KEY =
-  'Set EXPORT_API_KEY to a key of this gateway; its operator makes one with `keys new <name> --scopes read+drain`.';
+  'Set EXPORT_API_KEY to a key of this gateway; its operator makes one with `keys new <name> --scopes read`.';
 
 function unanswered(url: string, cause: unknown): GatewayFailure {
   const reason = reasonOf(cause);

@@ -2,11 +2,8 @@ import {
   buildClientSchema,
   getIntrospectionQuery,
   getNamedType,
-  getNullableType,
   GraphQLError,
-  isCompositeType,
   isLeafType,
-  isListType,
   isRequiredArgument,
   Kind,
   parse,
@@ -21,7 +18,7 @@ import { GatewayFailure, type Gateway } from './gateway.ts';
 
 /** What is exported, as it was typed. */
 interface Chosen {
-  /** A list of the service, such as `persons`, or its `all…` field. */
+  /** A list of the service, such as `persons`, or one of the fields that are derived from it. */
   readonly field: string;
   /** As in GraphQL, such as `id firstName`; undefined: all fields that need neither a selection nor an argument. */
   readonly fields?: string | undefined;
@@ -33,10 +30,8 @@ interface Chosen {
 export interface ExportedList {
   /** The response keys of a record. */
   readonly keys: readonly string[];
-  /** Streams the records behind the cursor `$after`. @param limit the number of records; Infinity: all */
-  readonly stream: (limit: number) => string;
-  /** Reads the same records from their connection; undefined if they have none. */
-  readonly window: ((first: number) => string) | undefined;
+  /** Reads records behind the cursor `$after`. */
+  readonly window: (first: number) => string;
 }
 
 /** The key of the list in the answer. */
@@ -58,16 +53,14 @@ export async function exportedList(
   if (!/^\w+$/.test(field)) throw new OperatorMistake(NOT_A_LIST);
   if (fields !== undefined) keysOf(fields);
   const schema = await schemaOf(gateway, signal);
-  const { name, after, limit, connection, record } = schema
-    ? listIn(schema, field)
-    : usualList(field);
+  const { name, after, record } = schema ? listIn(schema, field) : usualList(field);
   const selection = fields ?? plainFields(record);
   const keys = keysOf(selection);
-  const call = (of: string, more: string) =>
-    `query Export($after: String) { ${LIST_KEY}: ${of}(${more} ${args}\n)`;
+  const call = (first: number) =>
+    `query Export($after: String) { ${LIST_KEY}: ${name}(${after}: $after first: ${first} ${args}\n)`;
   // Reads no record. A mistake must not cost what an interrupted export has left.
   const mistakeIn = async (node: string) => {
-    const checked = `${call(name, `${after}: $after ${limit}: 1`)} @include(if: false) ${node} }`;
+    const checked = `${call(1)} @include(if: false) { nodes ${node} } }`;
     return dataOf(gateway, checked, signal).then(
       () => undefined,
       (error: unknown) => {
@@ -84,15 +77,8 @@ export async function exportedList(
   const node = `{ ${hasId ? `${ID_KEY}: id ` : ''}${selection}\n}`;
   return {
     keys,
-    stream: (size) => {
-      const records = size === Infinity ? '' : `${limit}: ${size}`;
-      return `${call(name, `${after}: $after ${records}`)} @stream ${node} }`;
-    },
-    window:
-      connection &&
-      ((first) =>
-        `${call(connection.name, `${connection.after}: $after first: ${first}`)} ` +
-        `{ edges { cursor node ${node} } pageInfo { hasNextPage } } }`),
+    window: (first) =>
+      `${call(first)} { edges { cursor node ${node} } pageInfo { hasNextPage } } }`,
   };
 }
 
@@ -129,70 +115,58 @@ async function schemaOf(gateway: Gateway, signal: AbortSignal): Promise<GraphQLS
 }
 
 async function dataOf(gateway: Gateway, query: string, signal: AbortSignal): Promise<unknown> {
-  for await (const { data, errors } of gateway.send(query, {}, signal)) {
-    if (errors?.[0]) throw GatewayFailure.of(errors[0]);
-    return data;
-  }
-  return undefined;
+  const { data, errors } = await gateway.send(query, {}, signal);
+  if (errors?.[0]) throw GatewayFailure.of(errors[0]);
+  return data;
 }
 
-/** The fields of a list, and their arguments. */
-interface ListFields {
-  /** Of the `all…` field. */
+/** The connection of a list. */
+interface Connection {
   readonly name: string;
+  /** The name of its argument. */
   readonly after: string;
-  readonly limit: string;
-  readonly connection: { readonly name: string; readonly after: string } | undefined;
   /** Undefined if the gateway does not show its schema. */
   readonly record: GraphQLNamedType | undefined;
 }
 
 /** The names that a list has unless a prefix or an argument of the service gives it others. */
-function usualList(field: string): ListFields {
-  const list = field.replace(/^all(?=[A-Z])/, '').replace(/All(?=[A-Z])/, '');
-  const isAll = list !== field;
-  return {
-    name: isAll ? field : `all${field.charAt(0).toUpperCase()}${field.slice(1)}`,
-    after: 'after',
-    limit: 'limit',
-    connection: {
-      name: `${list.charAt(0).toLowerCase()}${list.slice(1)}Connection`,
-      after: 'after',
-    },
-    record: undefined,
-  };
+function usualList(field: string): Connection {
+  const list = field.replace(/all(?=[A-Z])/i, '').replace(/Connection$/, '');
+  const name = `${list.charAt(0).toLowerCase()}${list.slice(1)}Connection`;
+  return { name, after: 'after', record: undefined };
 }
 
-/** Finds a list by the name of its `all…` field, or of the list of the service. @throws OperatorMistake */
-function listIn(schema: GraphQLSchema, field: string): ListFields {
+/** Finds the connection of a list by its name, or by that of the list or of its `all…` field. @throws OperatorMistake */
+function listIn(schema: GraphQLSchema, field: string): Connection {
   const root = Object.values(schema.getQueryType()!.getFields());
-  const lists = root.flatMap((all): ListFields[] => {
-    // The arguments of the gateway come first. Where the service has a filter `limit`, they have other names.
-    const after = argumentOf(all, /^(after|drainAfter_*)$/);
-    const limit = argumentOf(all, /^(limit|drainLimit_*)$/);
-    const record = getNamedType(all.type);
-    const isList = isListType(getNullableType(all.type)) && isCompositeType(record);
-    if (after === undefined || limit === undefined || !isList) return [];
-    const usual = `${withoutAll(all.name)}connection`;
-    const found = root.find(({ name }) => name.toLowerCase() === usual);
-    const cursor = found && argumentOf(found, /^(after|connectionAfter_*)$/);
-    const connection = cursor === undefined ? undefined : { name: found!.name, after: cursor };
-    return [{ name: all.name, after, limit, connection, record }];
+  const lists = root.flatMap((connection): Connection[] => {
+    // Where the service has a filter of this name, the argument of the gateway has another one.
+    const after = argumentOf(connection, /^(after|connectionAfter_*)$/);
+    const type = getNamedType(connection.type);
+    const nodes = hasFields(type) ? type.getFields()['nodes'] : undefined;
+    if (after === undefined || !nodes || !connection.name.endsWith(SUFFIX)) return [];
+    return [{ name: connection.name, after, record: getNamedType(nodes.type) }];
   });
   const meant =
-    lists.find(({ name }) => name === field) ??
-    lists.find(({ name }) => withoutAll(name) === field.toLowerCase());
+    lists.find(({ name }) => [name, name.slice(0, -SUFFIX.length)].includes(field)) ??
+    lists.find(({ name }) => listNameOf(name) === listNameOf(field));
   if (meant) return meant;
+  const names = lists.map(({ name }) => name.slice(0, -SUFFIX.length));
   throw new OperatorMistake(
     lists.length === 0
-      ? 'The gateway has no list that can be exported; `schema explain` says why.'
-      : `There is no list ${JSON.stringify(field)} to export. Choose one of these: ${lists.map(({ name }) => name).join(', ')}.`,
+      ? 'The gateway has no list that can be exported, because none has a connection; `schema explain` says why.'
+      : `There is no list ${JSON.stringify(field)} to export. Choose one of these: ${names.join(', ')}.`,
   );
 }
 
+const SUFFIX = 'Connection';
+
 /** With SCHEMA_PREFIX, recruitingPersons is drained by recruitingAllPersons. */
-function withoutAll(name: string): string {
-  return name.replace(/all/i, '').toLowerCase();
+function listNameOf(field: string): string {
+  return field
+    .replace(/all/i, '')
+    .replace(/connection$/i, '')
+    .toLowerCase();
 }
 
 type Field = GraphQLField<unknown, unknown>;

@@ -248,7 +248,7 @@ async function openCut(path: string, bytes?: number): Promise<FileHandle> {
 }
 
 /** Of the form of a state. One of another version cannot be continued. */
-const VERSION = 'export 8';
+const VERSION = 'export 9';
 
 interface Commit extends Progress {
   /** The length of the file. */

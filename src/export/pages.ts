@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { GatewayFailure, NO_REASON, type Gateway, type Payload } from './gateway.ts';
+import { GatewayFailure, NO_REASON, type Gateway } from './gateway.ts';
 import { ID_KEY, LIST_KEY, type ExportedList } from './list.ts';
 
 /** Records of a list, in its order. */
@@ -8,8 +8,6 @@ export interface Page {
   readonly records: readonly (Readonly<Record<string, unknown>> | null)[];
   /** The cursor of the last record. */
   readonly after: string;
-  /** The number of records in the list when the gateway last read it whole; undefined if it never did. */
-  readonly listLength?: number | undefined;
   /** For each value that the service could not return, and that is null, the reason. */
   readonly faults: readonly string[];
 }
@@ -25,66 +23,53 @@ interface ReadOptions {
   readonly signal: AbortSignal;
 }
 
-/** Records of a window of a connection, the default of CONNECTION_MAX, and of what is written of a stream at once. */
+/** Records of a window of a connection, the default of CONNECTION_MAX. */
 const WINDOW = 500;
 
 /**
- * Reads a list to its end. It is streamed: then the gateway reads ahead, and several pages at a time where it knows
- * them. What it does not stream, or refuses as too much, is read in windows of the connection, each half as large as
- * the last one until they are answered.
- *
- * When an operation fails or reaches a limit of the gateway, another one continues after the last record.
+ * Reads a list to its end in windows of its connection: where the gateway knows the list, it reads several pages of a
+ * window at a time. What it refuses as too much is read in windows that are half as large, until they are answered.
  *
  * @throws GatewayFailure when there was no progress for 5 minutes, or someone has to do something first
  */
 export async function* readPages(options: ReadOptions): AsyncGenerator<Page, void, undefined> {
-  const { list, needed, patience, signal } = options;
+  const { needed, patience, signal } = options;
   let { after } = options;
-  /** The records of one operation; undefined: all, in a stream. */
-  let size: number | undefined;
+  let size = WINDOW;
   while (needed() > 0) {
-    let count = 0;
+    let window: WindowPage;
     try {
-      const first = Math.min(needed(), size ?? Infinity);
-      let hasMore = false;
-      for await (const page of answerOf(options, first, after, size === undefined)) {
-        count += page.records.length;
-        after = page.after;
-        hasMore = page.hasMore ?? count === first;
-        yield page;
-        patience.restart();
-      }
-      if (!hasMore) return;
+      window = await readWindow(options, Math.min(needed(), size), after);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof GatewayFailure)) throw error;
-      const { code, isTemporary, resumeAfter, minutesOfPages = 0 } = error.reasons;
-      const isFirst = count === 0;
-      // The next operation continues.
-      after = resumeAfter ?? after;
-      if (!isFirst && code === 'DRAIN_LIMIT_EXCEEDED') continue;
-      if (isFirst && code === 'CURSOR_INVALID' && after !== undefined) {
+      const { code, isTemporary, minutesOfPages = 0 } = error.reasons;
+      if (code === 'CURSOR_INVALID' && after !== undefined) {
         // The record of the cursor is gone, so the list is read from the start. What was written is left out again.
         after = undefined;
         continue;
       }
       const isTooMuch =
-        error instanceof NotStreamed ||
         code === 'OPERATION_TOO_COMPLEX' ||
         // CONNECTION_MAX of this gateway may be less than the window.
-        (code === 'BAD_USER_INPUT' && size !== undefined) ||
+        code === 'BAD_USER_INPUT' ||
         // The operation would use all these pages again.
         minutesOfPages > 1;
-      if (isFirst && isTooMuch) {
-        const fewer = Math.floor((size ?? 2 * WINDOW) / 2);
-        if (!list.window || fewer === 0) throw minutesOfPages > 1 ? tooCostly(error) : error;
-        size = fewer;
+      if (isTooMuch) {
+        size = Math.floor(size / 2);
+        if (size === 0) throw minutesOfPages > 1 ? tooCostly(error) : error;
         patience.restart();
         if (!isTemporary) continue;
       } else if (!isTemporary) throw error;
       // Until the caller has all pages that the operation needed, and as many again for the rest of it.
-      await patience.wait(error, isFirst ? Math.ceil(60 * Math.min(1, 2 * minutesOfPages)) : 0);
+      await patience.wait(error, Math.ceil(60 * Math.min(1, 2 * minutesOfPages)));
+      continue;
     }
+    if (window.records.length === 0) return;
+    yield window;
+    patience.restart();
+    if (!window.hasMore) return;
+    ({ after } = window);
   }
 }
 
@@ -96,20 +81,8 @@ function tooCostly({ message, reasons }: GatewayFailure): GatewayFailure {
   );
 }
 
-/** The list has fields that a company adds. The gateway sends these in one piece. */
-class NotStreamed extends GatewayFailure {
-  constructor() {
-    super(
-      'The gateway does not answer these fields in parts, and this list has no connection to read instead. ' +
-        'Leave out the fields that the gateway adds to those of the service.',
-      { isTemporary: false },
-    );
-  }
-}
-
-interface PageOfOperation extends Page {
-  /** Undefined for a stream: it ends with the list or with the number of records that were requested. */
-  readonly hasMore?: boolean;
+interface WindowPage extends Page {
+  readonly hasMore: boolean;
 }
 
 interface Window {
@@ -117,79 +90,23 @@ interface Window {
   readonly pageInfo: { readonly hasNextPage: boolean };
 }
 
-/** Returns the pages of one operation. */
-async function* answerOf(
+async function readWindow(
   { gateway, list, signal }: ReadOptions,
   first: number,
   after: string | undefined,
-  isStreamed: boolean,
-): AsyncGenerator<PageOfOperation> {
-  if (isStreamed)
-    return yield* together(streamed(gateway.send(list.stream(first), { after }, signal)));
-  for await (const { data, errors } of gateway.send(list.window!(first), { after }, signal)) {
-    const window = data?.[LIST_KEY] as Window | null | undefined;
-    if (!window) throw GatewayFailure.of(errors?.[0] ?? {});
-    const last = window.edges.at(-1);
-    if (!last) return;
-    const nodes = window.edges.map(({ node }) => node);
-    const page = pageOf(nodes, { resumeAfter: last.cursor }, errors);
-    yield { ...page, hasMore: window.pageInfo.hasNextPage };
-  }
-}
-
-async function* streamed(payloads: AsyncIterable<Payload>): AsyncGenerator<Page> {
-  for await (const { data, errors, incremental, hasNext } of payloads) {
-    // By default, @stream sends no records with the first payload.
-    if (hasNext === undefined && Array.isArray(data?.[LIST_KEY])) throw new NotStreamed();
-    if (!incremental) failOn(errors);
-    for (const part of incremental ?? []) {
-      if (!part.items) failOn(part.errors);
-      if (part.items?.length) yield pageOf(part.items, part.extensions, part.errors);
-    }
-  }
-}
-
-/** Joins pages, because what is written at once is flushed to the disk. What was read before a failure is kept. */
-async function* together(pages: AsyncIterable<Page>): AsyncGenerator<Page> {
-  let held: Page | undefined;
-  try {
-    for await (const page of pages) {
-      held = held
-        ? {
-            ...page,
-            records: [...held.records, ...page.records],
-            faults: [...held.faults, ...page.faults],
-          }
-        : page;
-      if (held.records.length < WINDOW) continue;
-      yield held;
-      held = undefined;
-    }
-  } catch (error) {
-    if (held) yield held;
-    throw error;
-  }
-  if (held) yield held;
-}
-
-function pageOf(
-  records: readonly unknown[],
-  { resumeAfter, listLength }: { resumeAfter?: string; listLength?: number } = {},
-  errors: Payload['errors'] = [],
-): Page {
-  if (resumeAfter === undefined) throw new GatewayFailure(TOO_OLD, { isTemporary: false });
+): Promise<WindowPage> {
+  const { data, errors = [] } = await gateway.send(list.window(first), { after }, signal);
+  const window = data?.[LIST_KEY] as Window | null | undefined;
+  if (!window) throw GatewayFailure.of(errors[0] ?? {});
   // A list below a record is null only because the caller has used the pages of the minute.
-  failOn(errors.filter(({ extensions }) => extensions?.['pagesPerMinute'] !== undefined));
-  const faults = errors.map(({ message = NO_REASON }) => message);
-  return { records: records as Page['records'], after: resumeAfter, listLength, faults };
-}
-
-const TOO_OLD =
-  'The gateway does not say where to resume, so it is older than this command. Export with the version that it runs.';
-
-/** @throws GatewayFailure for the first error */
-function failOn([error]: Payload['errors'] = []): void {
-  if (error) throw GatewayFailure.of(error);
+  const spent = errors.find(({ extensions }) => extensions?.['pagesPerMinute'] !== undefined);
+  if (spent) throw GatewayFailure.of(spent);
+  return {
+    records: window.edges.map(({ node }) => node) as Page['records'],
+    after: window.edges.at(-1)?.cursor ?? '',
+    faults: errors.map(({ message = NO_REASON }) => message),
+    hasMore: window.pageInfo.hasNextPage,
+  };
 }
 
 /** Returns the id of a record; null if it has none. */

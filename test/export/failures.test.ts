@@ -41,7 +41,7 @@ beforeAll(async () => {
     .join('');
 });
 afterEach(() => {
-  door.onPiece = () => {};
+  door.onRequest = () => {};
 });
 afterAll(async () => {
   await door[Symbol.asyncDispose]();
@@ -55,24 +55,24 @@ const run = (...args: string[]) => runHere(['export', 'persons', ...args, '--url
 const nightly = (file: string, ...args: string[]) =>
   run('--output', file, ...args, '--resume', '--force');
 
-/** Stops an export behind a page. */
+/** Stops an export behind a window. */
 async function interrupted(file: string, ...args: string[]): Promise<void> {
   const stopping = new AbortController();
-  door.onPiece = (piece, response) => {
-    if (piece === 10) response.socket!.destroy();
-    if (piece > 10) stopping.abort();
+  // Behind the three that find the list, and the first window.
+  door.onRequest = (request) => {
+    if (request === 5) stopping.abort();
   };
   const all = ['export', 'persons', '--output', file, ...args, '--url', door.url];
   const { code, stderr } = await runHere(all, {}, [], { stop: stopping.signal });
   expect({ code, isThere: existsSync(file) }).toEqual({ code: 1, isThere: false });
   expect(stderr).toMatch(/stopped\. \d+ records were written to .*\.part\. .* --resume/);
-  door.onPiece = () => {};
+  door.onRequest = () => {};
 }
 
 describe('a gateway that fails', () => {
   test('goes away and comes back: the export continues by itself', async () => {
-    door.onPiece = (piece, response) => {
-      if (piece === 8) response.socket!.destroy();
+    door.onRequest = (request, response) => {
+      if (request === 5) response.socket!.destroy();
     };
     const { code, stdout, stderr } = await run();
     expect({ code, isWhole: stdout === whole }).toEqual({ code: 0, isWhole: true });
@@ -121,7 +121,7 @@ describe('a gateway that fails', () => {
     expect(elapsed).toBeLessThanOrEqual(5 * 60_000);
   });
 
-  test('accepts smaller windows only, and has fields of its own: they are read in smaller windows', async () => {
+  test('accepts smaller windows only, and has fields of its own: the list is read in smaller windows', async () => {
     const greeting = {
       typeDefs: 'extend type Person { greeting: String }',
       resolvers: { Person: { greeting: () => 'hello' } },

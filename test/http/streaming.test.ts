@@ -200,7 +200,7 @@ test.each([
   expect(gateway.service.stats.requests.graphql).toBe(0);
 });
 
-test('every payload of a stream says where to go on behind its records, and how long the list was', async () => {
+test('every payload of a stream says where to go on behind its records', async () => {
   await using gateway = await startGatewayOverService();
   const query =
     'query ($after: String) { allPersons(after: $after) @stream(initialCount: 7) { id } }';
@@ -208,8 +208,6 @@ test('every payload of a stream says where to go on behind its records, and how 
   let sent = 7;
   const first = await all(gateway, query);
   const increments = first.flatMap(({ incremental = [] }) => incremental);
-  // The list is read whole only once.
-  expect(increments[0]!.extensions!.listLength).toBeUndefined();
   for (const { items, extensions } of increments) {
     sent += items!.length;
     expect(whole(await all(gateway, query, { after: extensions!.resumeAfter }))).toEqual(
@@ -217,6 +215,4 @@ test('every payload of a stream says where to go on behind its records, and how 
     );
   }
   expect(sent).toBe(137);
-  const [, again] = await all(gateway, query);
-  expect(again!.incremental![0]!.extensions!.listLength).toBe(137);
 });

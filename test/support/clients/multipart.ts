@@ -11,7 +11,7 @@ export interface Payload {
     path: (string | number)[];
     label?: string;
     errors?: ReceivedError[];
-    extensions?: { resumeAfter: string; listLength?: number };
+    extensions?: { resumeAfter: string };
   }[];
   hasNext?: boolean;
 }
