@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
 /**
@@ -13,136 +14,86 @@ export interface Pooler {
   close(): Promise<void>;
 }
 
-interface Client {
-  readonly socket: Socket;
-  /** Its first message, with its user and database: only equal ones share connections. */
-  startup: string;
-  server: Socket | undefined;
-  /** Messages that the server has not yet answered with `ReadyForQuery`. */
-  open: number;
-  isStopped: boolean;
-}
+/** Ends what the server sends once a transaction is over (ReadyForQuery), and begins what a client sends at its end. */
+const IDLE = 'Z\0\0\0\u0005I';
+const TERMINATE = 'X';
 
-const [QUERY, SYNC, TERMINATE, READY, COMPLETE, IDLE] = ['Q', 'S', 'X', 'Z', 'C', 'I'].map((name) =>
-  name.charCodeAt(0),
-);
-
+/** The driver sends a message only once the one before it is answered, so that no message has to be taken apart. */
 export async function startPooler(serverPort: number): Promise<Pooler> {
+  /** Connections of the server that are free, by the first message of a client, which has its user and database. */
   const free = new Map<string, Socket[]>();
-  const clients = new Map<Socket, Client>();
+  /** Whose transaction a connection of the server has. */
+  const clients = new Map<Socket, Socket>();
   const sockets = new Set<Socket>();
-  let cut: { when: 'before' | 'after' | 'never'; done: () => void } | undefined;
-  const cutNow = (when: 'before' | 'after' | 'never') => {
-    if (cut?.when !== when) return false;
-    cut.done();
-    cut = undefined;
+  let fault: { when: 'before' | 'after' | 'never'; met: () => void } | undefined;
+  const meets = (when: 'before' | 'after' | 'never') => {
+    if (fault?.when !== when) return false;
+    fault.met();
+    fault = undefined;
     return true;
   };
   const keep = (socket: Socket) => {
-    sockets.add(socket.setNoDelay(true));
-    socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket));
-    return socket;
-  };
-  const freeOf = ({ startup }: Client) => {
-    if (!free.has(startup)) free.set(startup, []);
-    return free.get(startup)!;
+    sockets.add(socket.setNoDelay(true).setEncoding('latin1'));
+    return socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket));
   };
 
-  /** Each client brings a connection, on which it logs in. */
-  const open = (client: Client): Socket => {
-    const server = keep(connect(serverPort, '127.0.0.1'));
-    server.on(
-      'data',
-      messages((message, type) => fromServer(server, message, type)),
-    );
-    server.on('close', () => {
-      clients.get(server)?.socket.destroy();
-      free.set(
-        client.startup,
-        freeOf(client).filter((each) => each !== server),
-      );
-    });
-    return server;
-  };
-
-  const fromClient = (client: Client, message: Buffer, type: number | undefined) => {
-    if (type === TERMINATE) return void client.socket.end();
-    if (type === undefined) client.startup = message.toString('latin1');
-    client.server ??= type === undefined ? open(client) : freeOf(client).shift();
-    if (!client.server) return void client.socket.destroy();
-    clients.set(client.server, client);
-    if (type === QUERY && message.toString('utf8', 5).startsWith('COMMIT')) {
-      if (cutNow('before')) return void client.socket.destroy();
-      if (cutNow('never')) return void (client.isStopped = true);
-    }
-    if (type === undefined || type === QUERY || type === SYNC) client.open += 1;
-    client.server.write(message);
-  };
-
-  const fromServer = (server: Socket, message: Buffer, type: number | undefined) => {
-    const client = clients.get(server);
-    if (!client) return;
-    const isCommitted = type === COMPLETE && message.toString('utf8', 5).startsWith('COMMIT');
-    if (isCommitted && cutNow('after')) return void client.socket.destroy();
-    client.socket.write(message);
-    if (type !== READY) return;
-    client.open -= 1;
-    if (message[5] !== IDLE || client.open > 0) return;
-    clients.delete(server);
-    client.server = undefined;
-    freeOf(client).push(server);
-  };
-
-  const listener = createServer((socket) => {
-    const client: Client = {
-      socket: keep(socket),
-      startup: '',
-      server: undefined,
-      open: 0,
-      isStopped: false,
+  const listener = createServer((client) => {
+    let startup: string | undefined;
+    let isStopped = false;
+    let mine: Socket | undefined;
+    const others = () => free.get(startup!) ?? [];
+    /** Each client brings a connection, on which it logs in. */
+    const open = (): Socket => {
+      const server = keep(connect(serverPort, '127.0.0.1'));
+      let end = '';
+      server.on('data', (text: string) => {
+        const owner = clients.get(server);
+        end = (end + text).slice(-IDLE.length);
+        if (text.includes('COMMIT\0') && meets('after')) return void owner?.destroy();
+        owner?.write(text, 'latin1');
+        if (end !== IDLE || !owner) return;
+        clients.delete(server);
+        free.set(startup!, [...others(), server]);
+      });
+      server.on('close', () => {
+        clients.get(server)?.destroy();
+        free.set(
+          startup!,
+          others().filter((each) => each !== server),
+        );
+      });
+      return server;
     };
-    socket.on(
-      'data',
-      messages((message, type) => fromClient(client, message, type), true),
-    );
-    // In the middle of a transaction, the connection of the server is closed with that of the client.
-    socket.on('close', () => {
-      // The driver of a process that is stopped would not give up.
-      if (!client.isStopped) (client.server ?? freeOf(client).shift())?.destroy();
+    keep(client).on('data', (text: string) => {
+      if (startup !== undefined && text.startsWith(TERMINATE)) return void client.end();
+      const isFirst = startup === undefined;
+      startup ??= text;
+      if (isFirst) mine = open();
+      else if (!mine || clients.get(mine) !== client) mine = others().shift();
+      if (!mine) return void client.destroy();
+      clients.set(mine, client);
+      const isCommit = text.includes('COMMIT\0');
+      if (isCommit && meets('before')) return void client.destroy();
+      if (isCommit && meets('never')) return void (isStopped = true);
+      mine.write(text, 'latin1');
+    });
+    // In the middle of a transaction, the connection of the server is closed with that of the client. The driver of a
+    // process that is stopped would not give up.
+    client.on('close', () => {
+      const isOpen = mine && clients.get(mine) === client;
+      if (!isStopped) (isOpen ? mine : others().shift())?.destroy();
     });
   });
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
-  const cutAt = (when: 'before' | 'after' | 'never') =>
-    new Promise<void>((done) => void (cut = { when, done }));
+  await once(listener.listen(0, '127.0.0.1'), 'listening');
+  const next = (when: 'before' | 'after' | 'never') =>
+    new Promise<void>((met) => void (fault = { when, met }));
   return {
     port: (listener.address() as AddressInfo).port,
-    cutAtCommit: cutAt,
-    stopAtCommit: () => cutAt('never'),
+    cutAtCommit: next,
+    stopAtCommit: () => next('never'),
     close: async () => {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => listener.close(resolve));
     },
-  };
-}
-
-/** Takes bytes, and calls back with each complete message. The first one of a client has no type. */
-function messages(
-  take: (message: Buffer, type: number | undefined) => void,
-  startsUntyped = false,
-) {
-  let buffered: Buffer = Buffer.alloc(0);
-  let isUntyped = startsUntyped;
-  return (bytes: Buffer) => {
-    buffered = Buffer.concat([buffered, bytes]);
-    for (;;) {
-      const start = isUntyped ? 0 : 1;
-      if (buffered.length < start + 4) return;
-      const length = start + buffered.readInt32BE(start);
-      if (buffered.length < length) return;
-      const message = buffered.subarray(0, length);
-      buffered = buffered.subarray(length);
-      take(message, isUntyped ? undefined : message[0]);
-      isUntyped = false;
-    }
   };
 }

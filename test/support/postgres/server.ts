@@ -56,21 +56,14 @@ export async function startPostgres(): Promise<PostgresServer> {
   pool.on('error', () => {});
   const query = async (text: string) => (await pool.query(text)).rows as Record<string, unknown>[];
 
-  const newRole = async () => {
-    stores += 1;
-    const role = `store_${stores}`;
-    await query(`CREATE ROLE ${role} LOGIN PASSWORD '${PASSWORD}'`);
-    return role;
-  };
-  const address = (role: string, database: string) =>
-    `postgres://${role}:${PASSWORD}@127.0.0.1:${port}/${database}`;
-
   return {
     port,
     emptyStore: async () => {
-      const role = await newRole();
+      stores += 1;
+      const role = `store_${stores}`;
+      await query(`CREATE ROLE ${role} LOGIN PASSWORD '${PASSWORD}'`);
       await query(`CREATE SCHEMA AUTHORIZATION ${role}`);
-      return address(role, 'postgres');
+      return `postgres://${role}:${PASSWORD}@127.0.0.1:${port}/postgres`;
     },
     query,
     stop: () => server.stop(),
