@@ -128,21 +128,17 @@ describe('createGateway', () => {
     expect(existsSync(folder.file('tokens.db'))).toBe(true);
   });
 
-  test('takes settings as values or texts, and undefined or blank ones are not set', async () => {
-    await using opened = await open({
-      settings: { MAX_DEPTH: 1, MAX_TOKENS: undefined, MAX_ALIASES: ' ' },
-    });
-    expect(await opened.ask('{ persons { items { id } } }')).toMatchObject({
-      errors: [{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }],
-    });
-  });
-
-  test('leaves nothing open when it fails: the store can be opened again', async () => {
+  test('leaves nothing open when it fails: the store can be opened again, with other settings', async () => {
     writeFileSync(folder.file('other.graphql'), 'type Query { a: Strin }');
     const wrong = { RECRUITING_SCHEMA: folder.file('other.graphql') };
     await expect(open({ settings: wrong })).rejects.toThrow('other.graphql');
-    await using opened = await open();
+    // Settings are values or texts; undefined and blank ones are not set.
+    const others = { MAX_DEPTH: 2, MAX_TOKENS: undefined, MAX_ALIASES: ' ' };
+    await using opened = await open({ settings: others });
     expect(await opened.ask(ALL)).toEqual({ data: { allPersons: ids() } });
+    expect(await opened.ask('{ persons { items { id } } }')).toMatchObject({
+      errors: [{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }],
+    });
   });
 
   test('logs to the log that it is given; without one, warnings and errors go to the standard error', async () => {
@@ -183,26 +179,40 @@ describe('createGateway', () => {
 });
 
 describe('the executor of a gateway', () => {
-  test('executes operations of what is served without a credential, and reports failures as errors', async () => {
+  test.each<[string, string, variables: Record<string, unknown>, answer: object]>([
+    [
+      'what is served, without a credential',
+      'query ($n: Int) { personsConnection(last: $n) { pageInfo { hasNextPage } } }',
+      { n: 2 },
+      { data: { personsConnection: { pageInfo: { hasNextPage: false } } } },
+    ],
+    [
+      'a failing field with its code',
+      '{ personsConnection(first: -1) { nodes { id } } }',
+      {},
+      { errors: [{ path: ['personsConnection'], extensions: { code: 'BAD_USER_INPUT' } }] },
+    ],
+    [
+      'an unknown field with an error',
+      '{ nobody }',
+      {},
+      { errors: [{ message: expect.stringContaining('"nobody"') }] },
+    ],
+    [
+      'variables that are too deep with an error',
+      'query ($of: [_Any!]!) { _entities(representations: $of) { __typename } }',
+      {
+        of: [
+          Array(30_000)
+            .fill(0)
+            .reduce<object>((deep) => ({ deep }), {}),
+        ],
+      },
+      { errors: [{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }] },
+    ],
+  ])('answers %s', async (_, query, variables, answer) => {
     await using opened = await open();
-    const last =
-      'query ($n: Int) { personsConnection(last: $n) { nodes { id } pageInfo { hasNextPage } } }';
-    expect(await opened.execute(last, { n: 2 })).toEqual({
-      data: { personsConnection: { nodes: ids().slice(-2), pageInfo: { hasNextPage: false } } },
-    });
-    const negative = '{ personsConnection(first: -1) { nodes { id } } }';
-    expect(await opened.execute(negative)).toMatchObject({
-      errors: [{ path: ['personsConnection'], extensions: { code: 'BAD_USER_INPUT' } }],
-    });
-    expect(await opened.execute('{ nobody }')).toMatchObject({
-      errors: [{ message: expect.stringContaining('"nobody"') }],
-    });
-    let deep: object = {};
-    for (let level = 0; level < 30_000; level += 1) deep = { deep };
-    const query = 'query ($of: [_Any!]!) { _entities(representations: $of) { __typename } }';
-    expect(await opened.execute(query, { of: [deep] })).toMatchObject({
-      errors: [{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }],
-    });
+    expect(await opened.execute(query, variables)).toMatchObject(answer);
   });
 
   test('answers an operation with @stream in parts', async () => {
@@ -245,7 +255,7 @@ describe('createExecutor', () => {
       body: JSON.stringify({ query: '{ people: persons(first: 2) { items { id } } }' }),
     });
     expect(await answer.json()).toEqual({ data: { people: { items: ids().slice(0, 2) } } });
-    expect(sandbox.stats.lastHeaders?.authorization).not.toContain('of-the-caller');
+    expect(sandbox.received.at(-1)!.headers.authorization).not.toContain('of-the-caller');
   });
 
   test('the tokens stay in the store: the next program needs no link', async () => {

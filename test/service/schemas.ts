@@ -115,11 +115,6 @@ function find<T extends { readonly id: string }>(records: readonly T[], id: stri
   return found;
 }
 
-/** What the administrator of the tokens may see, as the service decides it for each request. */
-export interface Rights {
-  managers: boolean;
-}
-
 /** Records with these ids belong to another customer of the service. */
 const FIRST_OF_ANOTHER = 2_000_000_000;
 const OF_ANOTHER = 'This person belongs to another company.';
@@ -138,8 +133,9 @@ const MANAGERS = range(73).map((id) => ({
  * another name for the cursor's argument.
  *
  * @param count the number of persons
+ * @param rights whether the administrator of the tokens may see the managers
  */
-export function resultsSchema(count: number, rights: Readonly<Rights>): GraphQLSchema {
+export function resultsSchema(count: number, { managers }: { managers: boolean }): GraphQLSchema {
   const persons = range(count).map((id) => ({
     __typename: 'PersonItem',
     id,
@@ -193,7 +189,7 @@ export function resultsSchema(count: number, rights: Readonly<Rights>): GraphQLS
           ? { __typename: 'VacancyPublic', id, title: 'Gardener', url: 'https://jobs.example.com' }
           : (vacancies[id - 1] ?? missing('VacancyError', id)),
       managers: (_: unknown, args: PageArguments) =>
-        rights.managers
+        managers
           ? { __typename: 'Managers', ...pageOfArray(MANAGERS, args) }
           : refused('ManagersError', 'FORBIDDEN', 'You may not see the managers.'),
       personSources: (_: unknown, { first, afterCursor: after }: SourceArguments) =>

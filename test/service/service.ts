@@ -16,7 +16,7 @@ import { PersonList } from '../../sandbox/person-list.ts';
 import { personsSchema } from '../../sandbox/persons-schema.ts';
 import { createListener } from '../../sandbox/sandbox.ts';
 import { TokenOffice } from '../../sandbox/tokens.ts';
-import { resultsSchema, richSchema, type Rights } from './schemas.ts';
+import { resultsSchema, richSchema } from './schemas.ts';
 import { tokenEndpoint, TokenAnswers, type Exchange } from './token-answers.ts';
 
 export interface ServiceOptions {
@@ -38,8 +38,6 @@ export interface ServiceOptions {
   schema?: 'rich' | 'results' | GraphQLSchema;
   /** The clock, in milliseconds. */
   now?: () => number;
-  /** Whether requests are kept in `received`. Default: yes. A benchmark makes too many of them. */
-  keepsRequests?: boolean;
 }
 
 /** One request to /graphql or /auth_check, as it arrived. */
@@ -69,8 +67,6 @@ export interface Service extends AsyncDisposable {
   readonly tokenLink: string;
   /** A change is visible from the next page on. */
   readonly persons: PersonList;
-  /** What the administrator may see of the lists of `results`; a change is visible from the next request on. */
-  readonly rights: Rights;
   readonly stats: Readonly<Stats>;
   /** Requests to /graphql, in the order of their arrival. */
   readonly received: readonly Received[];
@@ -98,47 +94,40 @@ export interface Service extends AsyncDisposable {
   expire(): void;
   /** Connections are refused. */
   down(): Promise<void>;
-  up(): Promise<void>;
   /** Stops listening and ends open connections too. */
   close(): Promise<void>;
 }
 
 interface Stats {
   /** Requests that arrived, whatever their outcome. */
-  readonly requests: { tokenLink: number; oauthToken: number; graphql: number };
+  readonly requests: { oauthToken: number; graphql: number };
   /** Refresh tokens exchanged. */
   readonly refreshes: number;
   /** Requests to /graphql that the sandbox answered with status 200. */
   graphql: number;
   /** Requests to /graphql not yet answered. */
   inFlight: number;
-  maxInFlight: number;
-  /** Of the latest request to /graphql. */
-  lastHeaders: IncomingHttpHeaders | undefined;
 }
 
 /** Starts a stand-in for the service: the sandbox, with what only tests see and change of it. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const { base = '', cursors = 'keyset', latency = 0, expiresIn = 86_400 } = options;
-  const { now = Date.now, keepsRequests = true } = options;
+  const { now = Date.now } = options;
   let ahead = 0;
   const persons = new PersonList(options.persons ?? 137);
   const tokens = new TokenOffice({ expiresIn, now: () => now() + ahead });
-  const rights: Rights = { managers: true };
   const tokenAnswers = new TokenAnswers();
   const exchanges: Exchange[] = [];
   const received: Received[] = [];
   const otherAgents: unknown[] = [];
   const arrivals = new EventEmitter().setMaxListeners(0);
   const stats: Stats = {
-    requests: { tokenLink: 0, oauthToken: 0, graphql: 0 },
+    requests: { oauthToken: 0, graphql: 0 },
     get refreshes() {
       return exchanges.filter(({ outcome }) => SPENT.has(outcome)).length;
     },
     graphql: 0,
     inFlight: 0,
-    maxInFlight: 0,
-    lastHeaders: undefined,
   };
   const schema = schemaOf(options.schema);
   const sandbox = createListener({ schema, tokens, latency });
@@ -169,7 +158,6 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       return url + tokens.linkPath;
     },
     persons,
-    rights,
     stats,
     received,
     otherAgents,
@@ -198,7 +186,6 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       ahead += expiresIn * 1000;
     },
     down,
-    up: async () => void (await once(server.listen(port, '127.0.0.1'), 'listening')),
     close: down,
     [Symbol.asyncDispose]: down,
   };
@@ -206,7 +193,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 
   function schemaOf(served: ServiceOptions['schema']): GraphQLSchema {
     if (served === 'rich') return richSchema(persons, cursors);
-    if (served === 'results') return resultsSchema(persons.length, rights);
+    if (served === 'results') return resultsSchema(persons.length, { managers: true });
     return served ?? personsSchema(persons, cursors);
   }
 
@@ -220,7 +207,6 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     const path = pathOf(request);
     if (path === '/graphql') stats.requests.graphql += 1;
     else otherAgents.push(headers['user-agent'], headers['api-user-agent']);
-    if (path.startsWith('/token_links/')) stats.requests.tokenLink += 1;
     if (path === '/oauth/token') {
       stats.requests.oauthToken += 1;
       return answerExchange(request, response);
@@ -234,13 +220,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     const body = await text(request);
     const arrival: Received = { path, method, headers, token, body, connection, over };
     if (path === '/auth_check') return checkReply(response, arrival, service);
-    stats.lastHeaders = headers;
     stats.inFlight += 1;
-    stats.maxInFlight = Math.max(stats.maxInFlight, stats.inFlight);
     void over.then(() => (stats.inFlight -= 1));
     const reply = replies[0]!;
     if (replies.length > 1) replies = replies.slice(1);
-    if (keepsRequests) received.push(arrival);
+    received.push(arrival);
     arrivals.emit('one');
     await reply(response, arrival, service);
   }
