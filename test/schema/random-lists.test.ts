@@ -10,7 +10,8 @@ import { randomRuns } from '../support/random/random-runs.ts';
 /** How the list of a service is made. */
 interface Habits {
   readonly cursor: string;
-  readonly firstIsRequired: boolean;
+  readonly first: 'Int' | 'Int!' | 'Int! = 20';
+  readonly after: 'String' | 'String! = ""';
   /** Names of filters, of which some are names of the gateway's own arguments. */
   readonly filters: readonly string[];
   /** What the records are identified by: without an id, by nothing or by the field that adapters.json names. */
@@ -37,7 +38,8 @@ const BEHIND: fc.Arbitrary<Behind> = fc.constantFrom('nothing', 'union', 'interf
 
 const HABITS: fc.Arbitrary<Habits> = fc.record({
   cursor: fc.constantFrom('after', 'afterCursor', 'cursor', 'pageCursor', 'startAfter'),
-  firstIsRequired: fc.boolean(),
+  first: fc.constantFrom('Int', 'Int!', 'Int! = 20'),
+  after: fc.constantFrom('String', 'String! = ""'),
   filters: fc.subarray(['limit', 'after', 'last', 'before', 'beforeCursor', 'named']),
   identity: fc.constantFrom('id', 'nothing', 'value'),
   items: fc.constantFrom('objects', 'interfaces'),
@@ -55,7 +57,8 @@ const HABITS: fc.Arbitrary<Habits> = fc.record({
 /** Filters have the names of all arguments of the gateway, and one is a cursor for the other direction. */
 const CLASHING: Habits = {
   cursor: 'pageCursor',
-  firstIsRequired: true,
+  first: 'Int!',
+  after: 'String',
   filters: ['limit', 'after', 'last', 'before', 'beforeCursor'],
   identity: 'id',
   items: 'objects',
@@ -130,12 +133,24 @@ test('lists with random habits are derived, and give what the service has', asyn
       expect(end!.edges.map(({ node }) => node.value)).toEqual(all.slice(-3));
       if (identity === 'id') await findById(world, habits);
       if (habits.page === 'nothing') return;
-      world.refusePages();
-      const { data, errors } = await world.ask<Record<string, unknown>>(
-        `{ ${open} all: allRows { value } ${close} }`,
-      );
-      expect(isNested ? data['box'] : data).toEqual({ all: null });
-      expect(errors).toMatchObject([{ ...REFUSAL, path: isNested ? ['box', 'all'] : ['all'] }]);
+      const { message, extensions } = REFUSAL;
+      for (const from of [0, 1]) {
+        world.refusePages(from);
+        const { data, errors } = await world.ask<Record<string, unknown>>(
+          `{ ${open} all: allRows { value } ${close} }`,
+        );
+        if (from >= records || (from > 0 && records <= habits.cap && records <= 50)) continue;
+        expect(isNested ? data['box'] : data).toEqual({ all: null });
+        const { result, code } = extensions;
+        const interrupted = { code: 'DRAIN_INTERRUPTED', reason: code, result };
+        expect(errors).toMatchObject([
+          {
+            message: expect.stringContaining(message),
+            path: isNested ? ['box', 'all'] : ['all'],
+            extensions: from === 0 ? extensions : interrupted,
+          },
+        ]);
+      }
     }),
     {
       numRuns: randomRuns(40),
@@ -178,8 +193,8 @@ interface Part {
 }
 
 interface World extends GatewayOverService {
-  /** From now on, the service returns an error in place of each page. */
-  refusePages(): void;
+  /** From now on, the service returns an error in place of each page that begins there or later. */
+  refusePages(from: number): void;
 }
 
 async function startWorld(habits: Habits): Promise<World> {
@@ -206,9 +221,9 @@ async function startWorld(habits: Habits): Promise<World> {
       count: rows.length,
     };
   };
-  let refusesPages = false;
+  let refusedFrom = Infinity;
   const list = (_: unknown, args: PageArgs & Record<string, unknown>) =>
-    refusesPages ? errorOf('FORBIDDEN') : page(args);
+    Number(args[cursor] ?? 0) >= refusedFrom ? errorOf('FORBIDDEN') : page(args);
   const row = (_: unknown, { id }: { id: number }) => rows[id] ?? missing(id, habits) ?? null;
   const resolvers = {
     Query: {
@@ -230,7 +245,7 @@ async function startWorld(habits: Habits): Promise<World> {
     { schema: makeExecutableSchema(sdl, resolvers) },
     { snapshot: sdl, overrides },
   );
-  return { ...started, refusePages: () => void (refusesPages = true) };
+  return { ...started, refusePages: (from) => void (refusedFrom = from) };
 }
 
 function typeAt(index: number, { items }: Habits): string {
@@ -259,10 +274,10 @@ function filtersOf({ filters, cursor }: Habits): readonly string[] {
 }
 
 function sdlOf(habits: Habits): string {
-  const { cursor, firstIsRequired, items, isCounted, identity } = habits;
+  const { cursor, items, isCounted, identity } = habits;
   const args = [
-    `first: Int${firstIsRequired ? '!' : ''}`,
-    `${cursor}: String`,
+    `first: ${habits.first}`,
+    `${cursor}: ${cursor === 'after' ? habits.after : 'String'}`,
     ...filtersOf(habits).map((name) => `${name}: ${name === 'beforeCursor' ? 'String' : 'Int'}`),
   ];
   const results = [
