@@ -1,104 +1,129 @@
 import { setImmediate } from 'node:timers/promises';
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { CallerBudgets, PageBudget, spendTogether } from '../../src/paging/page-budget.ts';
 import { ReadPage } from '../../src/paging/page.ts';
 import { walkInTurn, WalkSlots, type WalkTurn } from '../../src/paging/walk-slots.ts';
 import type { WalkedPages } from '../../src/paging/walk.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
 import { pageOf } from './world.ts';
 
-test('a page that several operations wait for costs each caller one, and whoever cannot pay gets none of it', () => {
-  const callers = new CallerBudgets(20, new ManualClock());
-  const budgetOf = (caller: string) => new PageBudget(callers, caller, true);
-  const [one, equal, other] = [
-    budgetOf('key:portal'),
-    budgetOf('key:portal'),
-    budgetOf('key:other'),
-  ];
-  times(20, () => expect(spendTogether([one, equal, other]).size).toBe(0));
-  callers.spend('address:1', 20);
-  const broke = [one, equal, other, budgetOf('address:1'), budgetOf('address:1')];
-  const paying = budgetOf('address:2');
-  expect([...spendTogether([...broke, paying]).keys()]).toEqual(broke);
-});
+const PER_MINUTE = 20;
+/** A page is back after so long. */
+const PAGE_MS = MINUTE / PER_MINUTE;
 
-test('all operations of a caller share one minute, however long one of them lasts', () => {
-  const clock = new ManualClock();
-  const callers = new CallerBudgets(20, clock);
-  const long = new PageBudget(callers, 'key:portal', true);
-  times(5, () => long.spend());
-  clock.jump(2 * MINUTE);
-  callers.spend('key:other');
-  times(15, () => callers.spend('key:portal'));
-  times(5, () => long.spend());
-  expect(() => long.spend()).toThrow(/20 pages a minute/);
-});
+const coded = (extensions: object) =>
+  expect.objectContaining({ extensions: expect.objectContaining(extensions) }) as Error;
 
-test('pages come back at a constant rate, and a refusal says when the next one is there', () => {
+function budgets(mayDrain = true, perMinute = PER_MINUTE) {
   const clock = new ManualClock();
-  const callers = new CallerBudgets(20, clock);
-  times(20, () => callers.spend('key:portal'));
-  expect(() => callers.spend('key:portal')).toThrow(
-    expect.objectContaining({ extensions: expect.objectContaining({ retryAfter: 3 }) }),
+  const callers = new CallerBudgets(perMinute, clock);
+  return { clock, callers, of: (caller = 'key') => new PageBudget(callers, caller, mayDrain) };
+}
+
+test('each caller has the same pages a minute, which come back at a constant rate, and a refusal says when', () => {
+  const use = fc.record({
+    caller: fc.constantFrom('key', 'other'),
+    // The time that has passed, in quarters of a page.
+    passed: fc.oneof(fc.nat(6), fc.nat(200)),
+    pages: fc.nat(PER_MINUTE + 2),
+    isLong: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(use, { maxLength: 20 }), (uses) => {
+      const { clock, callers, of } = budgets();
+      const long = of();
+      /** In quarters of a page. */
+      const left = { key: 4 * PER_MINUTE, other: 4 * PER_MINUTE };
+      for (const { caller, passed, pages, isLong } of uses) {
+        clock.jump((passed * PAGE_MS) / 4);
+        for (const each of ['key', 'other'] as const)
+          left[each] = Math.min(4 * PER_MINUTE, left[each] + passed);
+        for (let page = 0; page < pages; page += 1) {
+          const spend = () => (isLong && caller === 'key' ? long.spend() : callers.spend(caller));
+          if (left[caller] >= 4) {
+            spend();
+            left[caller] -= 4;
+          } else {
+            const retryAfter = Math.ceil(((4 - left[caller]) * PAGE_MS) / 4 / SECOND);
+            expect(spend).toThrow(coded({ code: 'RATE_LIMITED', retryAfter }));
+          }
+        }
+      }
+    }),
+    { numRuns: randomRuns(300) },
   );
-  clock.jump(3 * SECOND);
-  callers.spend('key:portal');
-  expect(() => callers.spend('key:portal')).toThrow(/20 pages a minute/);
-  clock.jump(MINUTE);
-  times(20, () => callers.spend('key:portal'));
 });
 
-test('without a limit every page may be requested', () => {
-  const callers = new CallerBudgets(0, new ManualClock());
-  expect(() => times(10_000, () => callers.spend('key:portal'))).not.toThrow();
+test('more pages at once than a minute has are refused for good, and without a limit none are', () => {
+  const { callers } = budgets();
+  const tooMany = coded({ code: 'OPERATION_TOO_COMPLEX', pages: 21, pagesPerMinute: 20 });
+  expect(() => callers.spend('key', PER_MINUTE + 1)).toThrow(tooMany);
+  callers.spend('key', PER_MINUTE);
+  const unlimited = budgets(true, 0).callers;
+  expect(() => times(10_000, () => unlimited.spend('key', 100))).not.toThrow();
+});
+
+test('a page that several operations wait for costs each caller one, and whoever cannot pay gets none of it', () => {
+  const { callers, of } = budgets();
+  const [one, equal, other] = [of('portal'), of('portal'), of('other')];
+  times(PER_MINUTE, () => expect(spendTogether([one, equal, other]).size).toBe(0));
+  callers.spend('poor', PER_MINUTE);
+  const broke = [one, equal, other, of('poor'), of('poor')];
+  expect([...spendTogether([...broke, of('rich')]).keys()]).toEqual(broke);
 });
 
 test('records of more than 12 pages need the scope drain, and pages that only count or find do not', () => {
-  const callers = new CallerBudgets(0, new ManualClock());
-  const budget = new PageBudget(callers, 'key:portal', false);
+  const budget = budgets(false, 0).of();
   times(12, () => budget.spend());
-  expect(() => budget.spend()).toThrow(
-    expect.objectContaining({ extensions: expect.objectContaining({ code: 'FORBIDDEN' }) }),
-  );
+  expect(() => budget.spend()).toThrow(coded({ code: 'FORBIDDEN' }));
   times(100, () => budget.forOverhead.spend());
-  const draining = new PageBudget(callers, 'key:portal', true);
+  const draining = budgets(true, 0).of();
   times(100, () => draining.spend());
 });
 
 test('a refusal says what the whole operation has used, whatever its pages were read for', () => {
   for (const mayDrain of [false, true]) {
-    const budget = new PageBudget(new CallerBudgets(20, new ManualClock()), 'key:portal', mayDrain);
+    const budget = budgets(mayDrain).of();
     times(4, () => budget.spend());
     times(10, () => budget.forOverhead.spend());
     // The records of pages that were read to find them.
     budget.spend(2, { isCharged: true });
     times(6, () => budget.spend());
-    const extensions = { code: 'RATE_LIMITED', pages: 21, pagesPerMinute: 20 };
-    expect(() => budget.forOverhead.spend()).toThrow(
-      expect.objectContaining({ extensions: expect.objectContaining(extensions) }),
-    );
+    const refusal = coded({ code: 'RATE_LIMITED', pages: 21, pagesPerMinute: 20 });
+    expect(() => budget.forOverhead.spend()).toThrow(refusal);
   }
 });
 
-test('a caller whose pages have come back is forgotten, and one whose pages have not is not', () => {
-  const clock = new ManualClock();
-  const callers = new CallerBudgets(60, clock);
-  times(60, () => callers.spend('key:portal'));
-  for (let caller = 0; caller < 10_000; caller += 1) callers.spend(`address:${caller}`);
-  expect(() => callers.spend('key:portal')).toThrow(/60 pages a minute/);
+test('ten thousand other callers do not make a caller forgotten who has used its pages', () => {
+  const { callers } = budgets();
+  callers.spend('key', PER_MINUTE);
+  times(10_000, (caller) => callers.spend(`address:${caller}`));
+  expect(() => callers.spend('key')).toThrow(/20 pages a minute/);
 });
 
-/** Operations that may wait for each walk that may run. */
-const MAY_WAIT = 100;
+/** Slots, and what became of each walk that asked for one. */
+function startSlots(max: number) {
+  const clock = new ManualClock();
+  const slots = new WalkSlots(max, clock);
+  const begun: string[] = [];
+  const take = async (turn: WalkTurn = turnOf()) => {
+    const giveBack = await slots.take(turn);
+    begun.push(turn.caller);
+    return giveBack;
+  };
+  return { clock, slots, begun, take };
+}
 
 test('MAX_DRAINS walks run at a time; the others wait, and all come to an end', async () => {
-  const slots = new WalkSlots(2, new ManualClock());
+  const { slots } = startSlots(2);
   const begun: number[] = [];
   const ends = [0, 1, 2, 3].map(() => Promise.withResolvers<void>());
   const walks = ends.map(async ({ promise }, number) => {
     const walk = walkInTurn(slots, turnOf(), () => {
       begun.push(number);
-      return onePage(promise);
+      return pages(1, promise);
     });
     for await (const _ of walk);
   });
@@ -113,26 +138,25 @@ test('MAX_DRAINS walks run at a time; the others wait, and all come to an end', 
   expect(slots).toMatchObject({ taken: 0, waiting: 0 });
 });
 
-test('callers take turns: a caller with many walks does not make others wait for all of them', async () => {
-  const slots = new WalkSlots(1, new ManualClock());
-  const served: string[] = [];
-  const giveBack = await slots.take(turnOf('greedy'));
-  const callers = [...Array.from({ length: 10 }, () => 'greedy'), 'modest'];
-  const waiting = callers.map(async (caller) => {
-    const done = await slots.take(turnOf(caller));
-    served.push(caller);
-    done();
-  });
+test('callers take turns, and one with too many waiting operations is refused', async () => {
+  const { slots, begun, take } = startSlots(1);
+  const giveBack = await take();
+  const waiting = Array.from({ length: 100 }, () => take(turnOf('greedy')));
+  await expect(take(turnOf('greedy'))).rejects.toThrow(
+    coded({ code: 'RATE_LIMITED', retryAfter: 5, limit: 'MAX_DRAINS' }),
+  );
+  waiting.push(take(turnOf('modest')));
+  expect(slots.waiting).toBe(101);
   giveBack();
-  await Promise.all(waiting);
-  expect(served.indexOf('modest')).toBeLessThanOrEqual(1);
+  await Promise.all(waiting.map(async (taken) => (await taken)()));
+  expect(begun.slice(1).indexOf('modest')).toBeLessThanOrEqual(1);
+  expect(slots).toMatchObject({ taken: 0, waiting: 0 });
 });
 
 test('a walk that gets no slot within 30 s is refused, and the running one continues', async () => {
-  const clock = new ManualClock();
-  const slots = new WalkSlots(1, clock);
-  const giveBack = await slots.take(turnOf());
-  const refused = slots.take(turnOf()).catch((error: unknown) => error);
+  const { clock, slots, take } = startSlots(1);
+  const giveBack = await take();
+  const refused = take().catch((error: unknown) => error);
   await setImmediate();
   clock.jump(30 * SECOND - 1);
   await setImmediate();
@@ -147,29 +171,14 @@ test('a walk that gets no slot within 30 s is refused, and the running one conti
   expect(slots.taken).toBe(0);
 });
 
-test('a caller with too many waiting operations is refused, and another caller is not', async () => {
-  const slots = new WalkSlots(1, new ManualClock());
-  const giveBack = await slots.take(turnOf('greedy'));
-  const waiting = Array.from({ length: MAY_WAIT }, () => slots.take(turnOf('greedy')));
-  await expect(slots.take(turnOf('greedy'))).rejects.toMatchObject({
-    extensions: { code: 'RATE_LIMITED', retryAfter: 5 },
-  });
-  waiting.push(slots.take(turnOf('modest')));
-  expect(slots.waiting).toBe(MAY_WAIT + 1);
-  giveBack();
-  await Promise.all(waiting.map(async (taken) => (await taken)()));
-  expect(slots).toMatchObject({ taken: 0, waiting: 0 });
-});
-
 test('an operation with a thousand lists waits as one, and a slot for one of them is a slot for all', async () => {
-  const clock = new ManualClock();
-  const slots = new WalkSlots(1, clock);
+  const { clock, begun, take } = startSlots(1);
   const turn = turnOf();
   const taken: (() => void)[] = [];
-  const walks = Array.from({ length: 1_000 }, async () => taken.push(await slots.take(turn)));
+  const walks = Array.from({ length: 1_000 }, async () => taken.push(await take(turn)));
   for (let served = 1; served <= walks.length; served += 1) {
     await setImmediate();
-    expect(taken).toHaveLength(served);
+    expect(begun).toHaveLength(served);
     if (served % 100 === 0) clock.jump(MINUTE);
     taken.at(-1)!();
   }
@@ -177,15 +186,14 @@ test('an operation with a thousand lists waits as one, and a slot for one of the
 });
 
 test('a walk whose reader does not read on gives its slot to others, and is not refused when it resumes', async () => {
-  const clock = new ManualClock();
-  const slots = new WalkSlots(1, clock);
+  const { clock, slots, take } = startSlots(1);
   const walk = walkInTurn(slots, turnOf(), () => pages(3));
   await walk.next();
   await setImmediate();
   expect(slots.taken).toBe(1);
   await setImmediate();
   expect(slots.taken).toBe(0);
-  const giveBack = await slots.take(turnOf());
+  const giveBack = await take();
   const resuming = walk.next();
   for (let minute = 0; minute < 5; minute += 1) {
     clock.jump(MINUTE);
@@ -202,16 +210,12 @@ function turnOf(caller: string = crypto.randomUUID()): WalkTurn {
   return { caller, operation: {}, signal: new AbortController().signal };
 }
 
-async function* onePage(until: Promise<void>): WalkedPages {
+async function* pages(count: number, until?: Promise<void>): WalkedPages {
   await until;
-  yield* pages(1);
-}
-
-async function* pages(count: number): WalkedPages {
   for (let read = 0; read < count; read += 1)
     yield { page: new ReadPage(null, pageOf([])), offsets: [] };
 }
 
-function times(count: number, work: () => void): void {
-  for (let done = 0; done < count; done += 1) work();
+function times(count: number, work: (turn: number) => void): void {
+  for (let done = 0; done < count; done += 1) work(done);
 }

@@ -152,30 +152,31 @@ test('when one id fails the whole request, the other ids are requested singly an
   expect(received.length - before).toBe(4);
 });
 
-test('when a request is refused whatever its ids, they are not requested singly, and a null without its own error is reported as failed', async () => {
-  const snapshot = 'type Job { id: ID! } type Query { job(id: ID!): Job }';
-  await using gateway = await startGatewayOverService({}, { snapshot });
-  const { received } = gateway.service;
-  const before = received.length;
+test('when a request is refused whatever its ids, they are not requested singly', async () => {
+  await using gateway = await startGatewayOverService({}, { snapshot: JOBS });
   gateway.service.answer(json({ errors: [{ message: 'There is no field job.' }] }));
+  const before = gateway.service.received.length;
   const ids = Array.from({ length: 100 }, (_, at) => String(at));
-  const refused = await entities(gateway, '... on Job { id }', ids.map(job));
-  expect(refused.errors).toHaveLength(100);
-  expect(refused.errors![99]).toMatchObject({
-    message: 'There is no field job.',
-    path: ['_entities', 99],
-  });
+  const { errors } = await entities(gateway, '... on Job { id }', ids.map(job));
+  const message = 'There is no field job.';
+  expect(errors).toMatchObject(ids.map((_, at) => ({ message, path: ['_entities', at] })));
   // For each 50: one request for all, and two single ones.
-  expect(received.length - before).toBe(6);
+  expect(gateway.service.received.length - before).toBe(6);
+});
 
-  const data = { _rsRecord0: null, _rsRecord1: { id: 'b' }, _rsRecord2: null };
-  gateway.service.answer(json({ data, errors: [{ message: 'The database is down.' }] }));
-  const half = await entities(gateway, '... on Job { id }', ['a', 'b', 'c'].map(job));
-  expect(half.data._entities).toEqual([null, { id: 'b' }, null]);
-  expect(half.errors?.map(({ path }) => path)).toEqual([
-    ['_entities', 0],
-    ['_entities', 2],
-  ]);
+test.each([
+  ['a null without an error of its own', null, undefined],
+  ['what is not an object', 'x', 'UPSTREAM_BAD_RESPONSE'],
+])('%s in place of a record is reported as failed, at its place', async (_, value, code) => {
+  await using gateway = await startGatewayOverService({}, { snapshot: JOBS });
+  const data = { _rsRecord0: value, _rsRecord1: { id: 'b' }, _rsRecord2: value };
+  const errors = [{ message: 'The database is down.' }];
+  gateway.service.answer(json({ data, ...(value === null && { errors }) }));
+  const answer = await entities(gateway, '... on Job { id }', ['a', 'b', 'c'].map(job));
+  expect(answer.data._entities).toEqual([null, { id: 'b' }, null]);
+  expect(answer.errors).toMatchObject(
+    [0, 2].map((at) => ({ path: ['_entities', at], ...(code && { extensions: { code } }) })),
+  );
 });
 
 /** Records that can only be found in a list. Where they may be null, one is null and one comes twice. */
@@ -241,15 +242,4 @@ test('a null in a list and an id that comes twice do not prevent other records f
   const { data } = await entities(gateway, '... on Job { id }', [90, '90'].map(job));
   expect(data._entities).toEqual([found, found]);
   expect((await gateway.ask('{ job(id: "90") { id } }')).data).toEqual({ job: found });
-});
-
-test('a record by its id that is not an object is UPSTREAM_BAD_RESPONSE at its place', async () => {
-  const snapshot = 'type Job { id: ID! } type Query { job(id: ID!): Job }';
-  await using gateway = await startGatewayOverService({}, { snapshot });
-  gateway.service.answer(json({ data: { _rsRecord0: 'x', _rsRecord1: { id: 'b' } } }));
-  const { data, errors } = await entities(gateway, '... on Job { id }', ['a', 'b'].map(job));
-  expect(data._entities).toEqual([null, { id: 'b' }]);
-  expect(errors).toMatchObject([
-    { path: ['_entities', 0], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } },
-  ]);
 });
