@@ -8,9 +8,9 @@ import {
 } from '../support/gateway/over-service.ts';
 import { fullSdl, fullService } from '../service/full.ts';
 import { honest } from '../service/replies.ts';
+import { ask as askFor, gathered, partsOf, type Payload } from '../support/clients/multipart.ts';
 import { hostile } from './hostile-bytes.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { wrote } from '../support/gateway/written.ts';
 
 const RUNS = randomRuns(200);
 const PEOPLE = [1, 7, 3].map((id) => `{ __typename: "Candidate", id: ${id} }`).join(' ');
@@ -75,8 +75,7 @@ test('whatever the service answers, callers get an answer with known codes and w
       // The circuit breaker may be open now: after a pause a probe is sent, and then all requests.
       paused.ms += LONGEST_PAUSE_MS;
       await ask(gateway, '{ me { __typename } }');
-      const { body } = await ask(gateway, query);
-      expect(body).toEqual(truths.get(query)!.body);
+      expect((await ask(gateway, query)).payloads).toEqual(truths.get(query)!.payloads);
     }),
     { numRuns: RUNS, interruptAfterTimeLimit: 3_000_000, timeout: 20_000 },
   );
@@ -96,73 +95,41 @@ test('whatever the service answers, callers get an answer with known codes and w
 }, 3_600_000);
 
 interface Answer {
-  readonly status: number;
-  readonly headers: Headers;
+  readonly response: Response;
   readonly written: string;
-  readonly body: unknown;
+  readonly payloads: readonly Payload[];
 }
 
 async function ask(gateway: GatewayOverService, query: string): Promise<Answer> {
   const accept = query.includes('@') ? 'multipart/mixed' : 'application/json';
-  const response = await gateway.fetch('/graphql', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept },
-    body: JSON.stringify({ query }),
-  });
+  const response = await askFor(gateway, query, {}, accept);
   const written = await response.text();
-  wrote(written.slice(0, 1_000_000));
-  const { status, headers } = response;
-  const parts = written
-    .split(/\r\n---(?:--)?(?:\r\n|$)/)
-    .flatMap((part) => part.split('\r\n\r\n').at(-1) || []);
-  const body =
-    accept === 'multipart/mixed' && written.startsWith('\r\n')
-      ? parts.filter((part) => part.trim()).map((part) => JSON.parse(part) as unknown)
-      : (JSON.parse(written) as unknown);
-  return { status, headers, written, body };
+  const payloads = await gathered(partsOf(new Response(written, response)));
+  return { response, written, payloads };
 }
 
 function expectHarmless(
-  { status, headers, written, body }: Answer,
-  gateway: GatewayOverService,
+  { response, written, payloads }: Answer,
+  { service, logged }: GatewayOverService,
 ): void {
-  expect(status).toBe(200);
-  expect(headers.get('x-spoilt')).toBeNull();
-  expect(headers.get('www-authenticate')).toBeNull();
-  const { token } = gateway.service.received.at(-1)!;
+  expect(response.status).toBe(200);
+  expect(response.headers.get('x-spoilt')).toBeNull();
+  expect(response.headers.get('www-authenticate')).toBeNull();
+  const { token } = service.received.at(-1)!;
   expect(written).not.toContain(token);
-  expect(written).not.toContain(new URL(gateway.service.url).host);
+  expect(written).not.toContain(new URL(service.url).host);
   expect(written).not.toMatch(/node_modules|\.ts:\d/);
-  for (const error of errorsIn(body)) {
+  const parts = payloads.flatMap(({ incremental = [], ...first }) => [first, ...incremental]);
+  // `errors: null` is passed on, and is not an error.
+  for (const error of parts.flatMap(({ errors }) => errors ?? [])) {
     const { code, id } = error.extensions ?? {};
     expect(error.message).toEqual(expect.any(String));
     // The gateway's errors always have a code; an error without one, or with another one, is the service's.
-    const unexpected = gateway.logged.find(
-      ({ errorId }) => errorId !== undefined && errorId === id,
-    );
+    const unexpected = logged.find(({ errorId }) => errorId !== undefined && errorId === id);
     expect(code === 'INTERNAL_SERVER_ERROR' && unexpected).toBeFalsy();
     expect(error.message).not.toMatch(/inside the gateway|call stack|undefined|Cannot read/);
     // An error of the service that imitates a code of the gateway has no path if it names none; its messages are short.
-    const isMadeUp = String(error.message).length < 45;
-    const isOfNoPlace = isMadeUp || /reported \d+ more errors/.test(String(error.message));
+    const isOfNoPlace = error.message.length < 45 || /reported \d+ more errors/.test(error.message);
     if (OURS.has(code) && !isOfNoPlace) expect(error.path, JSON.stringify(error)).toBeDefined();
   }
-}
-
-interface ReportedError {
-  readonly message: unknown;
-  readonly path?: unknown;
-  readonly extensions?: Record<string, unknown>;
-}
-
-/** `errors: null` is passed on, and is not an error. */
-function errorsIn(body: unknown): ReportedError[] {
-  const payloads = (Array.isArray(body) ? body : [body]) as {
-    errors?: ReportedError[] | null;
-    incremental?: { errors?: ReportedError[] }[];
-  }[];
-  return payloads.flatMap(({ errors, incremental = [] }) => [
-    ...(errors ?? []),
-    ...incremental.flatMap((part) => part.errors ?? []),
-  ]);
 }

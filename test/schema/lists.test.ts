@@ -277,7 +277,11 @@ test.each([5, 6, 7, 50])(
     const pieces = parts.flatMap(({ data, errors = [], incremental = [] }) =>
       data
         ? [{ from: 0, items: data['all'], errors }]
-        : incremental.map((each) => ({ errors: [], from: each.path.at(-1), ...each })),
+        : incremental.map(({ path, items, errors: later = [] }) => ({
+            from: Number(path.at(-1)),
+            items: items as unknown,
+            errors: later,
+          })),
     );
     for (const { from, items, errors } of pieces) {
       const places = errors.map(({ path }) => Number(path![1]) - Number(from));
