@@ -27,7 +27,7 @@ test('each caller has the same pages a minute, which come back at a constant rat
     caller: fc.constantFrom('key', 'other'),
     // The time that has passed, in quarters of a page.
     passed: fc.oneof(fc.nat(6), fc.nat(200)),
-    pages: fc.nat(PER_MINUTE + 2),
+    count: fc.nat(PER_MINUTE + 2),
     isLong: fc.boolean(),
   });
   fc.assert(
@@ -36,11 +36,11 @@ test('each caller has the same pages a minute, which come back at a constant rat
       const long = of();
       /** In quarters of a page. */
       const left = { key: 4 * PER_MINUTE, other: 4 * PER_MINUTE };
-      for (const { caller, passed, pages, isLong } of uses) {
+      for (const { caller, passed, count, isLong } of uses) {
         clock.jump((passed * PAGE_MS) / 4);
         for (const each of ['key', 'other'] as const)
           left[each] = Math.min(4 * PER_MINUTE, left[each] + passed);
-        for (let page = 0; page < pages; page += 1) {
+        for (let page = 0; page < count; page += 1) {
           const spend = () => (isLong && caller === 'key' ? long.spend() : callers.spend(caller));
           if (left[caller] >= 4) {
             spend();

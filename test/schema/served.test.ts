@@ -177,20 +177,23 @@ test('what is derived from a deprecated list is deprecated for the same reason',
   }
 });
 
+const isOurs = ({ name }: { name: string }) => !name.startsWith('_');
+
+/** The names of all types that are not built in, and of all root fields. */
+function namesServed(parts?: { prefix: string }): string[][] {
+  const { schema } = servedOffline(fullSdl, parts);
+  const roots = [schema.getQueryType()!, schema.getMutationType()!];
+  const types = Object.values(schema.getTypeMap()).filter(
+    (type) => isOurs(type) && !roots.includes(type as never) && !isSpecifiedScalarType(type),
+  );
+  const fields = roots.flatMap((root) => Object.values(root.getFields()).filter(isOurs));
+  return [types, fields].map((each) => each.map(({ name }) => name).toSorted());
+}
+
 describe('SCHEMA_PREFIX', () => {
   test('is before every type that is not built in, and every root field, including Relay’s and the derived ones', () => {
-    const named = (prefix: string | undefined) => {
-      const { schema } = servedOffline(fullSdl, { prefix });
-      const roots = [schema.getQueryType()!, schema.getMutationType()!];
-      const isOurs = ({ name }: { name: string }) => !/^_/.test(name);
-      const types = Object.values(schema.getTypeMap()).filter(
-        (type) => isOurs(type) && !roots.includes(type as never) && !isSpecifiedScalarType(type),
-      );
-      const fields = roots.flatMap((root) => Object.values(root.getFields()).filter(isOurs));
-      return [types, fields].map((each) => each.map(({ name }) => name).toSorted());
-    };
-    const [types = [], fields = []] = named(undefined);
-    expect(named('Recruiting')).toEqual([
+    const [types = [], fields = []] = namesServed();
+    expect(namesServed({ prefix: 'Recruiting' })).toEqual([
       types.map((name) => `Recruiting${name}`),
       fields.map((name) => `recruiting${name[0]!.toUpperCase()}${name.slice(1)}`),
     ]);
