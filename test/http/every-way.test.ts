@@ -240,6 +240,7 @@ const REFUSED: readonly Row[] = [
     'variables that are a list': query('{ me { id } }', { variables: [SECRET] }),
     'variables that are a text': query('{ me { id } }', { variables: SECRET }),
     'an unknown parameter': query('{ me { id } }', { onError: 'NULL' }),
+    'extensions that are a list': query('{ me { id } }', { extensions: [SECRET] }),
     'an address without a query': { method: 'GET' },
     'an address with broken variables': {
       method: 'GET',
@@ -446,6 +447,9 @@ const ANSWERED: readonly Answer[] = [
       headers: { 'content-type': 'application/json;charset="UTF-8"' },
       ...ME,
     },
+    'the encoding that changes nothing': { headers: { 'content-encoding': 'identity' }, ...ME },
+    'a byte order mark': { body: `\uFEFF${JSON.stringify(ME.body)}` },
+    'the path with a slash at its end': { path: '/graphql/', ...ME },
     'a trusted document': { to: 'trusted', body: { id: 'known' } },
     'a query beside a mutation, with the scope read alone': query(TWO, { operationName: 'Look' }),
     'an operation beside one of routers': query(LOOK_OR_SDL, { operationName: 'A' }),

@@ -34,6 +34,7 @@ test.each<[accept: string | null, whole: string | undefined, streamed?: string]>
   ['multipart/mixed;q=0.5, application/json;q=0.4', JSON_, PARTS],
   // Nothing of this can be sent.
   ['multipart/mixed;deferSpec=20230101', undefined],
+  ['multipart/mixed;q=0', undefined],
   ['application/json;q=0', undefined],
   ['image/*, text/event-stream;q=0.5', undefined],
 ])(

@@ -262,13 +262,21 @@ test('requests that do not end take a limited part of the memory, and small ones
 });
 
 test('a request beyond those that may wait is refused, and a later one is answered', async () => {
-  const { ask, service } = await start({ config: { maxRequests: 2 } });
+  const gateway = await start({ config: { maxRequests: 2 } });
+  const { ask, service } = gateway;
   const gate = Promise.withResolvers<void>();
   service.answer(after(gate.promise, honest));
   const waiting = ['A', 'B'].map((name) => ask(`query ${name} ${PAGE}`));
   await service.arrived(2);
-  expect(codesOf(await ask('{ __typename }'))).toEqual(['RATE_LIMITED']);
+  const headers = { 'apollo-require-preflight': 'yes' };
+  const inAddress = () => gateway.fetch('/graphql?query={__typename}', { headers });
+  for (let refused = 0; refused < 3; refused += 1) {
+    expect(codesOf(await ask('{ __typename }'))).toEqual(['RATE_LIMITED']);
+    const response = await inAddress();
+    expect([response.status, response.headers.get('retry-after')]).toEqual([429, '5']);
+  }
   gate.resolve();
   for (const { errors } of await Promise.all(waiting)) expect(errors).toBeUndefined();
   expect(codesOf(await ask('{ __typename }'))).toEqual([]);
+  expect((await inAddress()).status).toBe(200);
 });

@@ -100,6 +100,10 @@ describe('pages of other origins', () => {
   const LISTED = ['https://people.example.com', 'http://localhost:3000'];
   const LOOPBACK = ['http://localhost:5173', 'http://127.0.0.1:3000', 'http://[::1]:8080'];
   const READABLE = 'retry-after, www-authenticate, x-request-id';
+  const SENDABLE =
+    'content-type, authorization, x-api-key, apollo-require-preflight, x-apollo-operation-name, ' +
+    'graphql-client-name, graphql-client-version, apollographql-client-name, apollographql-client-version, ' +
+    'x-request-id, traceparent, tracestate';
   const PREFLIGHT: RequestInit = {
     method: 'OPTIONS',
     headers: {
@@ -128,9 +132,7 @@ describe('pages of other origins', () => {
         {
           ...shared,
           'access-control-allow-methods': 'GET, POST',
-          'access-control-allow-headers': expect.stringMatching(
-            /^content-type, authorization, x-api-key, apollo-require-preflight, .*x-request-id, traceparent, tracestate$/,
-          ) as string,
+          'access-control-allow-headers': SENDABLE,
           'access-control-max-age': '7200',
         },
       ]);

@@ -190,6 +190,7 @@ test('the path of an error inside a record has the position in the whole list, i
 test.each([
   ['{ allPersons @stream(initialCount: -1) { id } }', {}],
   ['query ($n: Int) { allPersons @stream(initialCount: $n) { id } }', { n: null }],
+  ['query ($n: Boolean = true) { allPersons @stream(if: $n) { id } }', { n: null }],
   ['{ personsConnection { edges @stream { cursor } } }', {}],
   ['{ allPersons @stream(initialCount: 1) { id } ... { allPersons @stream { id } } }', {}],
   ['{ persons @stream { items { id } } }', {}],

@@ -18,6 +18,7 @@ const MAP = {
   pair: 'query One { me { id } } query Two { me { name } }',
   nameless: '{ me { id } }',
   'sha256:abc': '{ me { id } }',
+  variable: 'query ($id: Int!) { candidate(id: $id) { id __typename } }',
   rename: 'mutation Rename { rename(id: 1, name: "New") { id } }',
 };
 const MANIFEST_OF_APOLLO = {
@@ -84,6 +85,7 @@ test.each<[string, object, object, (readonly (keyof typeof fronts)[])?, key?: st
     { data: { me: { name: 'Candidate 1' } } },
   ],
   ['no name for two operations', { id: 'pair' }, refused('BAD_USER_INPUT', 'there is One, Two.')],
+  ['variables', { id: 'variable', variables: { id: 7 } }, ANSWER],
   ['an unknown id', { id: 'nothing' }, refused('PERSISTED_QUERY_NOT_FOUND')],
   ['an unknown hash', ofApollo('a'), NOT_FOUND],
   ['an unknown hash of Apollo and its text', BOTH, ANSWER, ['both']],

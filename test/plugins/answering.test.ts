@@ -217,6 +217,8 @@ describe('the response cache of Yoga, beside its Prometheus', () => {
     const { data } = JSON.parse(text) as { data: { allPersons: unknown[] } };
     expect(data.allPersons).toHaveLength(120);
     expect(text).not.toContain('responseCache');
+    const line = cached.logged.findLast(({ msg }) => msg === 'request');
+    expect(line).toMatchObject({ status: 200, operationType: 'query' });
     // It was executed once.
     expect(await registry.metrics()).toContain(
       'graphql_envelop_request{operationName="Streamed",operationType="query"} 1\n',
