@@ -39,8 +39,6 @@ export class Database {
   isFull = false;
   /** Processes with a call that hangs. */
   readonly waiting = new Set<Process>();
-  /** When a call of each process failed last. */
-  readonly failedAt = new Map<Process, number>();
   /** Its clock, ahead of the virtual time, ms. */
   ahead: number;
   readonly interruptions: Interruption[] = [];
@@ -111,7 +109,7 @@ export class Database {
 
   async #call(by: Process, kind: Kind): Promise<Interruption['what'] | undefined> {
     await this.#time.sleep(this.#chance.between(1, 5));
-    if (this.isDown || by.machine.isCutOff) throw this.#failure(by, 'it cannot be reached');
+    if (this.isDown || by.machine.isCutOff) throw new StoreUnavailable('it cannot be reached');
     const index = this.interruptions.findIndex((each) => each.kind === kind);
     if (index < 0) return undefined;
     const [{ what }] = this.interruptions.splice(index, 1) as [Interruption];
@@ -120,13 +118,8 @@ export class Database {
       await this.#time.sleep(HANGS_MS);
       this.waiting.delete(by);
     }
-    if (what !== 'after') throw this.#failure(by, 'the connection was lost');
+    if (what !== 'after') throw new StoreUnavailable('the connection was lost');
     return what;
-  }
-
-  #failure(by: Process, why: string): StoreUnavailable {
-    this.failedAt.set(by, this.#time.now);
-    return new StoreUnavailable(why);
   }
 
   #commit(by: Process, kind: Kind, next: State): void {

@@ -22,8 +22,7 @@ export interface Claimed {
  * - the newest pair that was received is in the store, in a file, or with a process that saves it again;
  * - a file is not removed before the store has its pair;
  * - no token, and no link of one, is in the log or in the error of a caller, and each such error has a code;
- * - a process that is asked to end waits for its exchange;
- * - no caller notices that the service learns of a new access token late, or that another process exchanges.
+ * - a process that is asked to end waits for its exchange.
  *
  * Excused is what no client can prevent: a database that has lost a commit, or its claim, a kill in the moment in which
  * the answer arrives, and a kill while neither the database nor the folder could be written.
@@ -36,12 +35,12 @@ export class Observer {
   readonly #time: VirtualTime;
   readonly #machines: readonly Machine[];
   readonly #claims = new Map<Process, Claimed>();
-  /** Generations that the database has lost, and when it went back or its clock did. */
+  /** Generations that the database has lost. */
   readonly #forgotten = new Set<number>();
+  /** When it went back, or its clock did. */
+  #wentBackAt = Number.NEGATIVE_INFINITY;
   /** An import was refused as too early, and its access token because the administrator was blocked: it looks spent. */
   looksSpent = false;
-  #wentBackAt = Number.NEGATIVE_INFINITY;
-  #clockSetBackAt = Number.NEGATIVE_INFINITY;
   /** When each refresh token was first saved. */
   readonly #saved = new Map<string, number>();
   readonly #used = new Set<string>();
@@ -93,7 +92,7 @@ export class Observer {
 
   /** Claims are dated ahead then, and count as over. */
   onClockSetBack(): void {
-    this.#wentBackAt = this.#clockSetBackAt = this.#time.now;
+    this.#wentBackAt = this.#time.now;
   }
 
   onSend(exchange: Exchange): void {
@@ -143,36 +142,6 @@ export class Observer {
     // Nothing could be written, so it is used from memory.
     if (by.machine.folder.missing.has(next)) return;
     this.#violate(`${by.name} uses ${accessToken} before it is saved`);
-  }
-
-  /** @param begun when the request of the caller began */
-  onUnauthorized(by: Process, begun: number): void {
-    this.#expectWaited(by, begun);
-    const { gave: newest, oddity, sentAt, receivedAt } = this.#newestReceived() ?? {};
-    // A request that began before the exchange was refused for another reason first; and a slow exchange leaves no token
-    // that counts as new, nor does a clock that was set back since then.
-    const isNotNew =
-      this.#time.now > (sentAt ?? 0) + 4_000 || this.#clockSetBackAt >= (sentAt ?? 0);
-    if (!newest || oddity === 'without an access token' || begun < receivedAt! || isNotNew) return;
-    if (this.#holds(by, newest.refreshToken) && this.service.worksSoon(newest.accessToken, begun)) {
-      this.#violate(`${by.name} refuses a caller although ${newest.accessToken} works`);
-    }
-  }
-
-  /** Some services end the old access token as soon as they have processed an exchange, of whichever process. */
-  #expectWaited(by: Process, begun: number): void {
-    const { claim, generation } = this.database.state ?? {};
-    const running = this.service.exchanges.find(
-      (each) => !each.isOver && each.gave && each.claim?.attempt === claim?.attempt,
-    );
-    // A process that could not read the store does not know of the claim.
-    const hasRead = (this.database.failedAt.get(by) ?? Number.NEGATIVE_INFINITY) < begun;
-    const isNewest = by.keeper?.health().generation === generation;
-    // Otherwise its claim, or the age of the access token, may be unknown.
-    const isIntact = running !== undefined && this.#wentBackAt < running.sentAt;
-    if (isIntact && hasRead && isNewest && begun > running.sentAt) {
-      this.#violate(`${by.name} refuses a caller while ${running.by.name} exchanges`);
-    }
   }
 
   /** A caller is given this error. */

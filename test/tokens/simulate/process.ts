@@ -248,8 +248,7 @@ export class Process {
   }
 
   async #ask(keeper: TokenKeeper): Promise<string | undefined> {
-    const { service, observer, time } = this.#surroundings;
-    const begun = time.now;
+    const { service, observer } = this.#surroundings;
     let token = await keeper.token();
     for (let replays = 0; ; replays += 1) {
       observer.onUse(this, token.value);
@@ -263,7 +262,6 @@ export class Process {
       const next = await keeper.afterRefusal(token, verdict.detail, replays);
       if (!next) {
         keeper.refused(token);
-        observer.onUnauthorized(this, begun);
         return 'UPSTREAM_UNAUTHORIZED';
       }
       token = next;

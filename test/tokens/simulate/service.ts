@@ -20,7 +20,6 @@ export const ODDITIES = [
   'the same refresh token',
   'without an access token',
   'without lifetimes',
-  'its access token is known late',
 ] as const;
 
 export type Oddity = (typeof ODDITIES)[number];
@@ -62,7 +61,6 @@ export interface ServiceOptions {
 const REFRESH_LIFE = 10_368_000;
 const PATIENCE_MS = 121_000;
 const LATE_MS = 100_000;
-const KNOWN_LATE_MS = [400, 1_500];
 
 /** A token service without sockets. */
 export class Service {
@@ -71,12 +69,10 @@ export class Service {
   readonly oddities: Oddity[] = [];
   /** The administrator is blocked: every access token is refused. */
   isBlocked = false;
-  /** When an access token was last refused because of that. */
-  #refusedBlocked = -1;
   isUnreachable = false;
   readonly #options: ServiceOptions;
-  /** From when to when each access token works. */
-  readonly #works = new Map<string, { from: number; to: number }>();
+  /** Until when each access token works. */
+  readonly #works = new Map<string, number>();
   #issued = 0;
   #keepsTokens = false;
   #live: Issued;
@@ -84,7 +80,7 @@ export class Service {
 
   constructor(options: ServiceOptions) {
     this.#options = options;
-    this.#live = this.#issue(0);
+    this.#live = this.#issue();
     this.#newest = this.#live.accessToken;
   }
 
@@ -105,30 +101,16 @@ export class Service {
   /** Ends all access tokens. */
   expire(): void {
     const { now } = this.#options.time;
-    for (const each of this.#works.values()) each.to = Math.min(each.to, now);
+    for (const [token, to] of this.#works) this.#works.set(token, Math.min(to, now));
   }
 
   judge(accessToken: string): Verdict {
     const { now } = this.#options.time;
     if (this.isUnreachable) return { kind: 'unclear', why: 'no connection' };
-    if (this.isBlocked) {
-      this.#refusedBlocked = now;
-      return { kind: 'refused', detail: 'user_blocked' };
-    }
-    const works = this.#works.get(accessToken);
-    if (!works) return { kind: 'refused', detail: 'token_revoked' };
-    if (now < works.from) return { kind: 'refused', detail: 'token_unknown' };
-    return now < works.to ? { kind: 'works' } : { kind: 'refused', detail: 'token_expired' };
-  }
-
-  /**
-   * Whether the service accepts an access token, or will as soon as all of it knows the token, and refused none for
-   * another reason since then.
-   */
-  worksSoon(accessToken: string, since: number): boolean {
-    const { now } = this.#options.time;
-    const isUp = this.#refusedBlocked < since && !this.isBlocked && !this.isUnreachable;
-    return isUp && (this.#works.get(accessToken)?.to ?? 0) > now + 10_000;
+    if (this.isBlocked) return { kind: 'refused', detail: 'user_blocked' };
+    const to = this.#works.get(accessToken);
+    if (to === undefined) return { kind: 'refused', detail: 'token_revoked' };
+    return now < to ? { kind: 'works' } : { kind: 'refused', detail: 'token_expired' };
   }
 
   of(by: Process): TokenService {
@@ -220,11 +202,11 @@ export class Service {
   }
 
   #process(exchange: Exchange, pair: Pair): Outcome {
-    const { refusesEarly, revokesOnRefresh, time, chance } = this.#options;
+    const { refusesEarly, revokesOnRefresh, time } = this.#options;
     const before = this.#live;
     if (exchange.refreshToken !== before.refreshToken) return { kind: 'invalid-grant' };
     // One that does not renew refresh tokens would go by an access token that nobody received.
-    const works = (this.#works.get(this.#newest)?.to ?? 0) > time.now;
+    const works = (this.#works.get(this.#newest) ?? 0) > time.now;
     if (refusesEarly && works && !this.#keepsTokens) {
       exchange.wasEarly = true;
       return { kind: 'invalid-grant' };
@@ -233,8 +215,7 @@ export class Service {
     const givesAccess = oddity !== 'without an access token';
     // A service that issues no new access token does not end the old one.
     if (revokesOnRefresh && givesAccess) this.#works.clear();
-    const isLate = oddity === 'its access token is known late';
-    this.#live = this.#issue(isLate ? KNOWN_LATE_MS[chance.between(0, 1)]! : 0);
+    this.#live = this.#issue();
     // A service that does not renew refresh tokens continues without renewing them.
     this.#keepsTokens ||=
       oddity === 'without a refresh token' || oddity === 'the same refresh token';
@@ -256,12 +237,10 @@ export class Service {
     return { kind: 'granted', pair: received! };
   }
 
-  #issue(knownAfterMs: number): Issued {
+  #issue(): Issued {
     this.#issued += 1;
     const pair = { accessToken: `access-${this.#issued}`, refreshToken: `refresh-${this.#issued}` };
-    const { now } = this.#options.time;
-    const works = { from: now + knownAfterMs, to: now + this.#options.life * 1000 };
-    this.#works.set(pair.accessToken, works);
+    this.#works.set(pair.accessToken, this.#options.time.now + this.#options.life * 1000);
     return pair;
   }
 }
