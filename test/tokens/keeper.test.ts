@@ -129,16 +129,25 @@ const seesSent = (least: number, most: number) =>
 /** The generations that a request is sent again with, and whether the last one comes after 1.5 to 3 s. */
 const replays = (from: number): Step => {
   const request = async ({ keeper, seen, time }: World) => {
+    const begun = time.now;
     let token: AccessToken | undefined = { value: '', generation: from };
     for (let count = 0; ; count += 1) {
       token = await keeper.afterRefusal(token, 'token_expired', count);
       if (!token) break;
       seen.push(token.generation);
     }
-    seen.push(time.now > 1_500 && time.now < 3_000);
+    seen.push(time.now - begun > 1_500 && time.now - begun < 3_000);
   };
   return (world) => void request(world);
 };
+const accepts =
+  (generation: number): Step =>
+  ({ keeper }) =>
+    keeper.accepted({ value: '', generation });
+const refuses =
+  (generation: number): Step =>
+  ({ keeper }) =>
+    keeper.refused({ value: '', generation });
 const leaves =
   (state: State): Step =>
   ({ emergency }) =>
@@ -146,6 +155,11 @@ const leaves =
 
 const lostSet: State = { ...exchanged(), lost: true };
 const movedSet: State = { ...exchanged(), movedTo: 'elsewhere' };
+/** Its access token is the only one: the one before it has expired. */
+const aloneSet: State = {
+  ...exchanged(),
+  previous: { accessToken: 'access-1', generation: 1, expiresAt: NOON },
+};
 const foreignSet: State = { ...exchanged(), service: 'https://other' };
 const refusedSet: State = { ...exchanged(), refusals: 1, refusedAt: NOON, expiresAt: NOON };
 const begun = takeClaim({ attempt: 'a', generation: 1, over: null, by: 'dead/1', isFinal: true });
@@ -289,19 +303,24 @@ test.each<Row>([
   // New access tokens
   ...(
     [
-      ['the token before it, if the new one was accepted before', 2, true, [1, 2, 2]],
-      ['the token before it, if the new one was never accepted', 2, false, [1, 2, 2]],
-      ['the new one, if the token before it was refused already', 1, false, [2, 2, 2]],
+      ['the token before it', exchanged(), [accepts(2), replays(2)], [1, 2, 2]],
+      ['the token before it, 4 s after the exchange', exchanged(), [4_000, replays(2)], [1, 2, 2]],
+      ['the new one, if the other was refused already', exchanged(), [replays(1)], [2, 2, 2]],
+      ['the new one, if the other has expired', aloneSet, [replays(2)], [2, 2, 2]],
     ] as const
-  ).map(([with_, from, isAccepted, generations]): Row => ({
-    fault: `a new access token is refused: a request is sent again three times, first with ${with_}`,
-    happens: [
-      ({ keeper }) => isAccepted && keeper.accepted({ value: '', generation: 2 }),
-      replays(from),
-      MINUTE,
-    ],
+  ).map(([first, set, happens, generations]): Row => ({
+    fault: `a new access token is refused: a request is sent again three times, first with ${first}`,
+    set,
+    happens: [...happens, MINUTE],
     seen: [...generations, true],
   })),
+  {
+    fault:
+      'an access token that was accepted is refused as expired after 6 s: it is renewed at once',
+    happens: [accepts(2), 6_000, ask, 1],
+    sent: ['refresh-2'],
+    called: ['access-next'],
+  },
   {
     fault:
       'a token that never worked is refused as expired: renewed after 30 s, the next after a minute',
@@ -311,11 +330,7 @@ test.each<Row>([
   },
   {
     fault: 'a token that is refused for good: a trouble of the newest alone, until it is accepted',
-    happens: [1, 2].flatMap((generation) => [
-      ({ keeper }: World) => keeper.refused({ value: '', generation }),
-      seesTroubles,
-      ({ keeper }: World) => keeper.accepted({ value: '', generation }),
-    ]),
+    happens: [refuses(1), seesTroubles, refuses(2), seesTroubles, accepts(2)],
     seen: [[], ['unauthorized']],
   },
   // Stores and files
@@ -621,7 +636,7 @@ test.each<[Trouble, State | null, Step?]>([
   ['lost', lostSet],
   ['uncertain', uncertainSet],
   ['late', refusedSet],
-  ['unauthorized', exchanged(), ({ keeper }) => keeper.refused({ value: '', generation: 2 })],
+  ['unauthorized', exchanged(), refuses(2)],
 ])('the log has the trouble %s once when it begins, and its end: %#', async (...row) => {
   const [trouble, set, begin = 0] = row;
   const world = await worldOf({ set, answers: [REFUSED, REFUSED, REFUSED] });
