@@ -1,12 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer as createNetServer } from 'node:net';
 import { createServer as createHttpsServer } from 'node:https';
-import type {
-  IncomingHttpHeaders,
-  IncomingMessage,
-  RequestListener,
-  ServerResponse,
-} from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { LinkError, readLink, readTokenFile } from '../../src/tokens/link.ts';
@@ -39,12 +34,16 @@ function serviceAt(baseUrl: string, http = direct, answerMs?: number) {
   });
 }
 
+type Answer = (response: ServerResponse) => void;
+
+const answering = (answer: Answer) => startServer((_request, response) => answer(response));
+
 /** Sends the refresh token of `pairOf('1')`, and counts the requests. */
-async function exchangeWith(listener: RequestListener, answerMs?: number) {
+async function exchangeWith(answer: Answer, answerMs?: number) {
   let requests = 0;
-  const url = await startServer((request, response) => {
+  const url = await answering((response) => {
     requests += 1;
-    listener(request, response);
+    answer(response);
   });
   const outcome = await serviceAt(url, direct, answerMs).exchange(pairOf('1'), always);
   return { outcome, requests };
@@ -54,8 +53,6 @@ async function exchangeWith(listener: RequestListener, answerMs?: number) {
 function standStill(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
-
-type Answer = (response: ServerResponse, request: IncomingMessage) => void;
 
 const json =
   (status: number, body: unknown, headers = {}): Answer =>
@@ -84,15 +81,19 @@ const GRANT = {
   token_type: 'bearer',
 };
 const GRANTED = JSON.stringify(GRANT);
-const grant = (changes: object): Answer => json(200, { ...GRANT, ...changes });
+const grant = (changes: object) => json(200, { ...GRANT, ...changes });
 const granted = (changes = {}): Exchange => ({
   kind: 'granted',
   pair: pairOf('2', { expiresIn: 60, ...changes }),
 });
 const SAME = { ...granted({ refreshToken: 'refresh-1' }), flaw: 'no new refresh token' };
 const limited = (retryAfter: number) => ({ kind: 'unsent', retryAfter });
-const unclear = (why: string, answer?: string) =>
-  answer === undefined ? { kind: 'unclear', why } : { kind: 'unclear', why, answer };
+const unclear = (why: string, answer?: string | null) => ({
+  kind: 'unclear',
+  why,
+  ...(answer !== undefined && { answer }),
+});
+const late = (answer: string | null) => unclear('no answer within 0.05 s', answer);
 const unsent = (why: RegExp) => ({ kind: 'unsent', why: expect.stringMatching(why) });
 const MISTAKE = { kind: 'unsent', isMistake: true };
 
@@ -107,7 +108,7 @@ async function sentTo(send: (url: string) => Promise<Exchange>) {
         headers: request.headers,
         form,
       });
-      json(200, GRANT)(response, request);
+      json(200, GRANT)(response);
     };
     void answer();
   });
@@ -196,9 +197,7 @@ describe('an exchange', () => {
     ['a cut body', cutAfter('{"access_token":'), { kind: 'unclear', answer: '{"access_token":' }],
   ])('that is answered with %s ends as it should, after one request', async (...row) => {
     const [, answer, expected] = row;
-    const { outcome, requests } = await exchangeWith((request, response) =>
-      answer(response, request),
-    );
+    const { outcome, requests } = await exchangeWith(answer);
     expect(outcome).toMatchObject(expected);
     expect(requests).toBe(1);
     if (outcome.kind === 'unclear') {
@@ -206,20 +205,17 @@ describe('an exchange', () => {
     }
   });
 
-  test.each<[string, (response: ServerResponse) => void, answer: string | null]>([
-    ['is never answered', () => {}, null],
-    ['trickles', (response) => void response.write('{"acc'), '{"acc'],
-  ])('that %s is unclear after its time, with what arrived', async (_what, begin, answer) => {
-    const { outcome } = await exchangeWith((_request, response) => begin(response), 50);
-    expect(outcome).toEqual({ kind: 'unclear', why: 'no answer within 0.05 s', answer });
-  });
-
-  test('whose answer arrived while the process stood still for longer than it waits gives its pair', async () => {
-    const { outcome } = await exchangeWith((_request, response) => {
-      // Timers run before sockets are read.
-      response.end(GRANTED, () => standStill(100));
-    }, 50);
-    expect(outcome).toEqual(granted());
+  test.each<[string, Answer, object]>([
+    ['is never answered', () => {}, late(null)],
+    ['trickles', (response) => void response.write('{"acc'), late('{"acc')],
+    // Timers run before sockets are read.
+    [
+      'is answered while the process stands still',
+      (response) => void response.end(GRANTED, () => standStill(100)),
+      granted(),
+    ],
+  ])('that %s for longer than it waits ends with what arrived', async (_what, answer, outcome) => {
+    expect((await exchangeWith(answer, 50)).outcome).toEqual(outcome);
   });
 
   test.each<[string, () => Promise<string>, RegExp]>([
@@ -247,7 +243,7 @@ describe('an exchange', () => {
   });
 
   test('is written before anything else can run once it may be sent', async () => {
-    const url = await startServer((request, response) => json(200, GRANT)(response, request));
+    const url = await answering(json(200, GRANT));
     const order: string[] = [];
     const written = () => order.push('written');
     subscribe('undici:request:bodySent', written);
@@ -270,7 +266,7 @@ describe('through a proxy', () => {
       const seen: unknown[] = [];
       const proxy = await startServer((request, response) => {
         seen.push([request.url, request.headers['proxy-authorization']]);
-        json(200, GRANT)(response, request);
+        json(200, GRANT)(response);
       });
       const http = proxyAgent({ HTTP_PROXY: `${scheme}user:password@${new URL(proxy).host}` });
       const service = serviceAt('http://recruiting.test', http);
@@ -293,7 +289,7 @@ describe('through a proxy', () => {
   });
 
   test('that NO_PROXY excludes, the request goes directly', async () => {
-    const url = await startServer((request, response) => json(200, GRANT)(response, request));
+    const url = await answering(json(200, GRANT));
     const http = proxyAgent({ HTTP_PROXY: await refusingAddress(), NO_PROXY: '127.0.0.1' });
     expect(await serviceAt(url, http).exchange(pairOf('1'), always)).toEqual(granted());
   });
@@ -310,7 +306,7 @@ test.each<[string, Answer, object]>([
 ])('a check of the access token understands %s', async (_what, answer, verdict) => {
   const url = await startServer((request, response) => {
     expect(request.headers.authorization).toBe('Bearer access-1');
-    answer(response, request);
+    answer(response);
   });
   expect(await serviceAt(url).check('access-1')).toEqual(verdict);
 });
@@ -323,7 +319,7 @@ test.each<[string, Answer, RegExp, isPassing: boolean]>([
   ['that gives something else', json(200, { a: 1 }), /gives no token set.*whole link/, false],
   ['that gives 100 MB', (response) => writeHugeBody(response), /gives no token set/, false],
 ])('a token link %s is explained, without the link', async (_what, answer, message, isPassing) => {
-  const url = await startServer((request, response) => answer(response, request));
+  const url = await answering(answer);
   const reading = readLink(`${url}/links/secret`, { agent: 'test/1', http: direct });
   const error = (await reading.catch((each: unknown) => each)) as LinkError;
   expect(error).toBeInstanceOf(LinkError);
@@ -333,7 +329,7 @@ test.each<[string, Answer, RegExp, isPassing: boolean]>([
 });
 
 test('a token link gives its pair', async () => {
-  const url = await startServer((request, response) => grant({ created_at: 1 })(response, request));
+  const url = await answering(grant({ created_at: 1 }));
   const pair = await readLink(`${url}/links/1`, { agent: 'test/1', http: direct });
   expect(pair).toEqual(pairOf('2', { expiresIn: 60 }));
 });
@@ -386,7 +382,7 @@ describe('at any token endpoint', () => {
     ],
   ])('the description of an error is quoted %s', async (_what, error_description, quoted) => {
     const body = { error: 'invalid_client', error_description };
-    const url = await startServer((request, response) => json(401, body)(response, request));
+    const url = await answering(json(401, body));
     const exchange = exchangeAt({ ...at(url), client: { id: 'a', secret: 'secret-1' } });
     const { why } = (await exchange(pairOf('1'), always)) as { why: string };
     const advice = 'the service refuses the request itself, so check the settings and the proxy';
@@ -399,9 +395,7 @@ describe('at any token endpoint', () => {
   ])(
     'an answer without a new refresh token or lifetimes is normal: %s',
     async (mayKeepToken, flaw) => {
-      const url = await startServer((request, response) =>
-        json(200, { access_token: 'access-2' })(response, request),
-      );
+      const url = await answering(json(200, { access_token: 'access-2' }));
       const lifetimes = { accessToken: 3_600, refreshToken: 1_000_000 };
       const exchange = exchangeAt({ ...at(url), mayKeepToken, lifetimes });
       const lives = { expiresIn: 3_600, refreshTokenExpiresIn: 1_000_000 };
