@@ -179,9 +179,7 @@ export const variables = z.object({
   ),
   UPSTREAM_TIMEOUT_MS: count(1, 600_000, 30_000).describe('time limit of one upstream request'),
   DRAIN_MAX_ITEMS: count(1, 100_000_000, 100_000).describe('records that one operation may drain'),
-  DRAIN_CONCURRENCY: count(1, 100, 8).describe(
-    'pages in flight per drain; fewer while the service answers 429 or 5xx',
-  ),
+  DRAIN_CONCURRENCY: count(1, 100, 8).describe('pages in flight per drain'),
   MAX_DRAINS: count(1, 1_000, 4).describe(
     'drains at a time; others wait up to 30 s, at most 100 operations for each',
   ),

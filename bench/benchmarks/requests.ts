@@ -2,7 +2,6 @@ import { systemClock } from '../../src/clock.ts';
 import { readConnection, type ConnectionArguments } from '../../src/paging/connection.ts';
 import { walkList, type PagedList } from '../../src/paging/list-walk.ts';
 import { LookUps } from '../../src/paging/look-up.ts';
-import { Pace } from '../../src/paging/pace.ts';
 import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
 import { PageIndexes } from '../../src/paging/page-index.ts';
 import { PageSize } from '../../src/paging/page-size.ts';
@@ -157,7 +156,7 @@ class CountedList {
     },
     indexes: new PageIndexes(2 * RECORDS),
     size: new PageSize(systemClock, LIMIT),
-    pace: new Pace(8),
+    concurrency: 8,
     totals: this.#totals,
   };
   readonly #lookUps = new LookUps({

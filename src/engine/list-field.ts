@@ -169,7 +169,7 @@ export class ListField implements NestedFiller {
     requester: Requester,
     pages = this.#pages,
   ): PagedList<ListRecord> {
-    const { indexes, sizes, pace, totals } = this.#shared.lists;
+    const { indexes, sizes, concurrency, totals } = this.#shared.lists;
     const fetchPage: FetchPage<ListRecord> = parent
       ? pages.fetcherBelow(requester, parent.id)
       : pages.fetcher(requester);
@@ -178,7 +178,7 @@ export class ListField implements NestedFiller {
       fetchPage,
       indexes,
       size: sizes.of(pages.name, this.#adapter.page),
-      pace,
+      concurrency,
       totals,
     };
   }

@@ -280,21 +280,21 @@ class RecordsInList implements RecordLoads {
   }
 
   async #loadAll(call: Call, ids: readonly string[]): Promise<readonly (LoadedRecord | Error)[]> {
-    const { indexes, sizes, pace, totals, lookUps } = this.#shared.lists;
+    const { indexes, sizes, concurrency, totals, lookUps } = this.#shared.lists;
     const { name, page } = this.#adapter;
     const list: LookUpList<ListRecord> = {
       name,
       fetchPage: this.#pages.fetcher(call.forOverhead()),
       indexes,
       size: sizes.of(this.#pages.name, page),
-      pace,
+      concurrency,
       totals,
       idsFor: (readers) => ({
         name,
         fetchPage: this.#ids().fetcher(this.#shared.walkRequester(call, readers)),
         indexes,
         size: sizes.of(this.#ids().name, page),
-        pace,
+        concurrency,
         totals,
       }),
     };

@@ -2,7 +2,6 @@ import type { GraphQLSchema } from 'graphql';
 import type { Cause } from '../cause.ts';
 import type { Clock } from '../clock.ts';
 import { LookUps } from '../paging/look-up.ts';
-import { Pace } from '../paging/pace.ts';
 import { PageBudget } from '../paging/page-budget.ts';
 import { PageIndexes } from '../paging/page-index.ts';
 import { PageSizes } from '../paging/page-size.ts';
@@ -152,7 +151,6 @@ export class Shared {
     spendPage: () => void,
   ): Requester {
     const { send, drainMaxItems: max, memory } = this.#parts;
-    const { pace } = this.#lists;
     const loaders = new Loaders({ remembers: false });
     const requester: Requester = {
       variables,
@@ -164,17 +162,13 @@ export class Shared {
       signal,
       ask: async (request, pages, leaving) => {
         for (let page = 0; page < pages; page += 1) spendPage();
-        const page = pace.begin();
         const sender: Sender = {
           signal: leaving ? AbortSignal.any([signal, leaving]) : signal,
           caller,
           cause,
           priority: 'drain',
-          onPressure: page.overloaded,
         };
-        const answer = await send(request, sender);
-        page.arrived();
-        return answer;
+        return send(request, sender);
       },
       loader: (name, load) => loaders.of(name, load),
       forOverhead: () => requester,
@@ -213,7 +207,8 @@ interface PageText {
 class Lists {
   readonly indexes: PageIndexes;
   readonly sizes: PageSizes;
-  readonly pace: Pace;
+  /** The most pages in flight for one walk. */
+  readonly concurrency: number;
   readonly totals: Totals;
   readonly walks = new SharedWalks();
   readonly slots: WalkSlots;
@@ -224,7 +219,7 @@ class Lists {
     const { clock, drainMaxItems: maxRecords } = parts;
     this.indexes = new PageIndexes(parts.indexMaxIds);
     this.sizes = new PageSizes(clock);
-    this.pace = new Pace(parts.drainConcurrency);
+    this.concurrency = parts.drainConcurrency;
     this.totals = new Totals(clock, parts.totalCountSeconds);
     this.slots = new WalkSlots(parts.maxDrains, clock);
     this.lookUps = new LookUps({ clock, maxRecords, slots: this.slots });

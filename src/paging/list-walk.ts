@@ -1,4 +1,3 @@
-import type { Pace } from './pace.ts';
 import type { FetchPage, ReadPage } from './page.ts';
 import { IndexBuilder, OVERLAP, type PageIndex, type PageIndexes } from './page-index.ts';
 import type { PageSize } from './page-size.ts';
@@ -14,7 +13,8 @@ export interface PagedList<R = unknown> {
   readonly fetchPage: FetchPage<R>;
   readonly indexes: PageIndexes;
   readonly size: PageSize;
-  readonly pace: Pace;
+  /** The most pages in flight for one walk. */
+  readonly concurrency: number;
   /** Where to keep the number of records of a whole walk. */
   readonly totals?: Pick<Totals, 'begin'>;
 }
@@ -41,7 +41,7 @@ export async function* walkList<R>(
   list: PagedList<R>,
   { after, start, records, readsAhead }: ListWalkOptions<R>,
 ): WalkedPages<R> {
-  const { name, indexes, pace } = list;
+  const { name, indexes, concurrency } = list;
   const fetchPage = list.size.fetching(list.fetchPage);
   const limit = () => list.size.limit;
   // A part of a list is too little for an index or a total.
@@ -55,7 +55,7 @@ export async function* walkList<R>(
   const index = indexes.get(name);
   if (index && canReadAhead(index, limit(), records)) {
     const part = { after, start, records: records ?? Infinity };
-    yield* walkInParallel(fetchPage, { ...part, index, limit, pace, seen, onPage });
+    yield* walkInParallel(fetchPage, { ...part, index, limit, concurrency, seen, onPage });
   } else {
     const size = () => (isWhole ? overlapping(limit()) : limit());
     yield* walk(fetchPage, { after, start, records, size, readsAhead, seen, onPage });

@@ -3,8 +3,8 @@ import { hashIds, type Identities } from './identities.ts';
 /*
  * A page of a list, and how it is fetched
  *
- * Paging knows neither GraphQL nor HTTP. Whoever pages a list brings one function, `FetchPage`. Abort, budget, priority
- * and pace are bound into it; records are passed on as they came.
+ * Paging knows neither GraphQL nor HTTP. Whoever pages a list brings one function, `FetchPage`. Abort, budget and priority
+ * are bound into it; records are passed on as they came.
  */
 
 /** A page as the service returns it: forward only, with one opaque cursor. */

@@ -1,6 +1,5 @@
 import { Slots } from '../queue.ts';
 import { joinPages, type Join } from './join.ts';
-import type { Pace } from './pace.ts';
 import { CursorRefusedError, ReadPage, type FetchPage } from './page.ts';
 import type { PageIndex } from './page-index.ts';
 
@@ -10,8 +9,6 @@ const AHEAD = 3;
 const MAX_BYTES_AHEAD = 16 * 1024 * 1024;
 /** The most pages of the index that are compared with one page. */
 const MAX_CANDIDATES = 4;
-/** Pages that may fail in a row before none are read ahead: the service is probably down. */
-const MAX_FAILURES = 3;
 /** How many more pages may be apart than joined. Beyond that, pages do not overlap, and reading ahead is no use. */
 const MAX_APART = 4;
 
@@ -19,7 +16,8 @@ export interface PagesAheadOptions {
   readonly index: PageIndex;
   /** Returns the largest page that the service gives. */
   readonly limit: () => number;
-  readonly pace: Pace;
+  /** The most pages in flight. */
+  readonly concurrency: number;
 }
 
 /** Reads the pages of an index ahead of the reader, and finds those that continue a page. */
@@ -27,14 +25,13 @@ export class PagesAhead<R> {
   readonly #fetchPage: FetchPage<R>;
   readonly #index: PageIndex;
   readonly #limit: () => number;
-  readonly #pace: Pace;
+  readonly #concurrency: number;
   readonly #leaving: AbortSignal;
   readonly #slots: Slots;
   readonly #reads = new Map<number, Promise<ReadPage<R> | undefined>>();
   /** The pages of the index by the hashes of the records before and at their start. */
   readonly #starts = new Map<number, number[]>();
   #passed = 0;
-  #failures = 0;
   #joined = 0;
   #apart = 0;
   /** Bytes of the largest page; undefined until one was read. */
@@ -42,15 +39,15 @@ export class PagesAhead<R> {
 
   constructor(
     fetchPage: FetchPage<R>,
-    { index, limit, pace }: PagesAheadOptions,
+    { index, limit, concurrency }: PagesAheadOptions,
     leaving: AbortSignal,
   ) {
     this.#fetchPage = fetchPage;
     this.#index = index;
     this.#limit = limit;
-    this.#pace = pace;
+    this.#concurrency = concurrency;
     this.#leaving = leaving;
-    this.#slots = new Slots(() => pace.limit);
+    this.#slots = new Slots(() => concurrency);
     for (const [number, { behind, hashes }] of index.pages.entries()) {
       for (const hash of [behind, hashes?.[0]]) {
         if (typeof hash !== 'number') continue;
@@ -80,9 +77,8 @@ export class PagesAhead<R> {
   }
 
   get #mostAhead(): number {
-    const { limit } = this.#pace;
-    if (this.#largest === undefined) return limit;
-    return Math.min(AHEAD * limit, Math.ceil(MAX_BYTES_AHEAD / this.#largest));
+    if (this.#largest === undefined) return this.#concurrency;
+    return Math.min(AHEAD * this.#concurrency, Math.ceil(MAX_BYTES_AHEAD / this.#largest));
   }
 
   /** Reads a page of the index once. @returns undefined if that fails: the service may refuse its cursor by now */
@@ -90,8 +86,7 @@ export class PagesAhead<R> {
     let read = this.#reads.get(number);
     if (!read) {
       const { after } = this.#index.pages[number]!;
-      const options = { isUrgent: false, isAhead: true };
-      read = this.#request(after, this.#limit(), options).catch(() => undefined);
+      read = this.#request(after, this.#limit(), { isUrgent: false }).catch(() => undefined);
       this.#reads.set(number, read);
     }
     return read;
@@ -172,32 +167,18 @@ export class PagesAhead<R> {
     return this.#apart > this.#joined + MAX_APART;
   }
 
-  /**
-   * @param isUrgent sent before pages ahead: the reader waits for it
-   * @param isAhead left out while the service is down: the reader may never need it
-   */
+  /** @param isUrgent sent before pages ahead: the reader waits for it */
   #request(
     after: string | null,
     first: number,
-    { isUrgent = true, isAhead = false, leaving = this.#leaving } = {},
+    { isUrgent = true, leaving = this.#leaving } = {},
   ): Promise<ReadPage<R>> {
     const read = async () => {
       leaving.throwIfAborted();
-      if (isAhead && this.#failures >= MAX_FAILURES) throw LEFT_OUT;
-      try {
-        const page = new ReadPage(after, await this.#fetchPage(after, first, leaving));
-        this.#failures = 0;
-        this.#largest = Math.max(this.#largest ?? 1, page.bytes);
-        return page;
-      } catch (error) {
-        // A service that refuses a cursor is not down.
-        this.#failures = error instanceof CursorRefusedError ? 0 : this.#failures + 1;
-        throw error;
-      }
+      const page = new ReadPage(after, await this.#fetchPage(after, first, leaving));
+      this.#largest = Math.max(this.#largest ?? 1, page.bytes);
+      return page;
     };
     return this.#slots.run(read, { isUrgent });
   }
 }
-
-/** Created once: a new error with its stack would cost more than the page it stands for. */
-const LEFT_OUT = new Error('The service is probably down.');

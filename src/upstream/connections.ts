@@ -140,13 +140,12 @@ class Exchange implements Dispatcher.DispatchHandler {
   #settle(outcome: Outcome | TokenRefusal): void {
     if (this.#isOver) return;
     this.#end();
-    const { reported, sender } = this.#sent;
+    const { reported } = this.#sent;
     if (outcome.kind === 'answer') {
       reported.ended(outcome.hasErrors ? 'graphql_error' : 'ok');
     } else {
       const { error } = outcome.kind === 'failure' ? outcome : outcome.failure;
       const code = knownCode(error.extensions['code']);
-      if (code === 'UPSTREAM_RATE_LIMITED' || this.#status >= 500) sender.onPressure?.();
       reported.ended(code, error);
       if (this.#parts.tellsRequestIds && this.#requestId !== undefined) {
         error.extensions['serviceRequestId'] = this.#requestId;

@@ -29,11 +29,6 @@ export interface Sender {
   readonly until?: number | undefined;
   /** Shared by the requests of an operation that must not all be sent at once. Each waits for one of them first. */
   readonly slots?: Slots | undefined;
-  /**
-   * Called for each attempt that the service refused for its rate or answered with 5xx, also when the request is sent
-   * again: a drain should then send fewer at a time.
-   */
-  readonly onPressure?: (() => void) | undefined;
   /** For telemetry; a shared request has the cause of the caller who sent it first. Undefined: the gateway itself. */
   readonly cause: Cause | undefined;
 }

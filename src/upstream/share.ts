@@ -81,13 +81,7 @@ class SharedQuery {
   }
 
   send(next: Send, request: OutgoingRequest, { priority, caller, cause }: Sender): void {
-    const everybody: Sender = {
-      priority,
-      caller,
-      cause,
-      signal: this.#allLeft.signal,
-      onPressure: () => this.#joined.forEach(({ sender }) => sender.onPressure?.()),
-    };
+    const everybody: Sender = { priority, caller, cause, signal: this.#allLeft.signal };
     next(request, everybody).then(
       (outcome) => this.#settle(({ resolve }) => resolve(outcome)),
       (error: unknown) => this.#settle(({ reject }) => reject(error)),

@@ -10,7 +10,7 @@ import {
   personPages,
   PERSONS,
 } from '../service/lists.ts';
-import { after, honest, text } from '../service/replies.ts';
+import { after, honest } from '../service/replies.ts';
 import type { Reply } from '../service/service.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import {
@@ -82,36 +82,6 @@ describe('a list that was drained before', () => {
     expect(await world.drain()).toEqual(world.ids());
     expect(world.load.most).toBe(8);
   });
-
-  test.each([429, 503])(
-    'is read with half as many requests at a time after a %i, and later with as many as before',
-    async (status) => {
-      await using world = await startPersons(2_000);
-      await world.drain();
-      const [retried, later] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-      const { received } = world.service;
-      const before = received.length;
-      world.service.answer(async (...args) => {
-        const number = received.length - before;
-        if (number <= 8) return text('', status)(...args);
-        await (number <= 16 ? retried : later).promise;
-        return world.counted(...args);
-      });
-      const draining = world.drain();
-      await world.service.arrived(before + 16);
-      retried.resolve();
-      await world.service.arrived(before + 20);
-      for (let turn = 0; turn < 20; turn += 1) await setImmediate();
-      expect(received).toHaveLength(before + 20);
-      later.resolve();
-      expect(await draining).toEqual(world.ids());
-
-      await world.drain();
-      world.load.most = 0;
-      await world.drain();
-      expect(world.load.most).toBe(8);
-    },
-  );
 });
 
 describe('a total and the ids that were not found are remembered', () => {

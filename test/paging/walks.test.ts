@@ -69,8 +69,8 @@ describe('the requests of a walk', () => {
       const { error } = await world.walk(undefined, undefined, failing);
       expect(error).toBeInstanceOf(PageFailedError);
     });
-    // Those in flight, those sent before three had failed, and one for which the reader waits.
-    expect(requests).toBeLessThanOrEqual(after + 2 * 4);
+    // No more than those ahead of the reader.
+    expect(requests).toBeLessThanOrEqual(after + 3 * 4);
   });
 
   test('are one page ahead of the reader in a list that is not known', async () => {

@@ -5,7 +5,6 @@ import {
   type ConnectionArguments,
 } from '../../src/paging/connection.ts';
 import { walkList, type ListWalkOptions } from '../../src/paging/list-walk.ts';
-import { Pace } from '../../src/paging/pace.ts';
 import { PageIndexes } from '../../src/paging/page-index.ts';
 import { PageSize } from '../../src/paging/page-size.ts';
 import { PageFailedError, type FetchPage, type Page } from '../../src/paging/page.ts';
@@ -50,7 +49,7 @@ export class World {
       fetchPage: this.fetchPage,
       indexes: new PageIndexes(100_000),
       size: new PageSize(this.clock, usual ?? this.service.limit),
-      pace: new Pace(concurrency),
+      concurrency,
       max: 500,
       inTurn: (begin) => begin(),
     };

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { fullSdl, fullService } from '../service/full.ts';
 import { after, cut, honest, json, text } from '../service/replies.ts';
@@ -155,35 +154,19 @@ test.each([
   expect(service.received).toHaveLength(2);
 });
 
-test('an interactive query does not join an equal one of a drain, and pressure is reported to all who joined', async () => {
-  await using upstream = await startHeldUpstream({
-    clock: { ...systemClock, sleep: () => Promise.resolve() },
-  });
+test('an interactive query does not join an equal one of a drain', async () => {
+  await using upstream = await startHeldUpstream();
   const { ask, service } = upstream;
-  const pressures: string[] = [];
   const gate = Promise.withResolvers<void>();
-  service.answer(
-    after(gate.promise, json({}, 429)),
-    after(gate.promise, json({ data: { echo: '' } })),
-  );
-  const drain = (name: string, signal?: AbortSignal) =>
-    ask('x', {
-      priority: 'drain',
-      onPressure: () => pressures.push(name),
-      ...(signal && { signal }),
-    });
-  const leaving = new AbortController();
-  const left = Promise.allSettled([drain('left', leaving.signal)]);
-  const answers = [drain('one'), drain('other')];
+  const late = after(gate.promise, json({ data: { echo: '' } }));
+  service.answer(late, late);
+  const answers = [ask('x', { priority: 'drain' }), ask('x', { priority: 'drain' })];
   await service.arrived(1);
-  answers.push(ask('x', { onPressure: () => pressures.push('interactive') }));
+  answers.push(ask('x'));
   await service.arrived(2);
-  leaving.abort();
-  await left;
   gate.resolve();
   await Promise.all(answers);
-  expect(pressures).toEqual(['one', 'other']);
-  expect(upstream.sent()).toEqual(['x', 'x', 'x']);
+  expect(upstream.sent()).toEqual(['x', 'x']);
 });
 
 test('long queries of the same length have short keys, and those above 64 KB are not shared', () => {

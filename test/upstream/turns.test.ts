@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock, type Clock } from '../../src/clock.ts';
-import { cut, honest, json, text } from '../service/replies.ts';
+import { json, text } from '../service/replies.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 import { startHeldUpstream, type HeldUpstream } from './held-upstream.ts';
 
@@ -76,27 +76,6 @@ test('a drain request that is sent again keeps its priority', async () => {
   hold.resolve();
   await Promise.all(answers);
   expect(sent()).toEqual(['drain', 'first', 'second', 'drain']);
-});
-
-test('each limited rate and 5xx is reported as pressure, even if the request is sent again; nothing else is', async () => {
-  await using upstream = await startHeldUpstream({
-    clock: { ...systemClock, sleep: () => Promise.resolve() },
-  });
-  const { ask, service } = upstream;
-  let pressures = 0;
-  const context = { ...DRAIN, onPressure: () => (pressures += 1) };
-  const fine = json({ data: { echo: '' } });
-  const limited = json({ errors: [{ extensions: { code: 'THROTTLED' } }] });
-  service.answer(json({}, 429), text('', 503), limited, fine);
-  await ask('1', context);
-  expect(pressures).toBe(3);
-  service.answer(json({}, 500));
-  await expect(ask('2', context)).rejects.toThrow('500');
-  expect(pressures).toBe(7);
-  service.answer(cut, honest, fine);
-  await ask('3', context).catch(() => undefined);
-  await ask('4', context);
-  expect(pressures).toBe(7);
 });
 
 test('a request without a turn in time fails, and is not sent', async () => {
