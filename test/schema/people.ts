@@ -20,20 +20,11 @@ export const peopleSdl = `
   interface Named { name: String nick: String }
   union Paid = Person | Salary
   type Person implements Named {
-    id: ID!
-    name: String
-    nick: String
-    email: String
-    phone: String!
-    contacts: Contacts
-    salary: Salary
+    id: ID! name: String nick: String email: String phone: String! contacts: Contacts salary: Salary
   }
   type Contacts { city: String! }
   type Team implements Named {
-    id: ID!
-    name: String
-    nick: String
-    members(first: Int, after: String): PersonPage!
+    id: ID! name: String nick: String members(first: Int, after: String): PersonPage!
   }
   type Salary { id: ID! amount: String }
   type Note { id: ID! text: String }
@@ -150,6 +141,12 @@ function directory(): NonNullable<Additions['subschemas']>[number] {
   };
 }
 
+/** A field that requires another one. */
+const requiring = (field: string, words: string) => ({
+  selectionSet: `{ ${field} }`,
+  resolve: (parent: Record<string, unknown>) => `${words} ${String(parent[field])}`,
+});
+
 /** What a company adds: fields that require personal data, and others. */
 export const additions: Additions = {
   typeDefs: `
@@ -157,25 +154,19 @@ export const additions: Additions = {
     extend interface Named { label: String }
     extend type Team { label: String }
     extend type Person {
-      label: String
-      farewell: String
-      greeting: String
-      loud: String!
-      dynamic: String
-      badge: String
-      initials: String
+      label: String farewell: String greeting: String loud: String! dynamic: String badge: String initials: String
     }
   `,
   resolvers: {
     Query: {
       payday: () => `${SECRET} payday`,
       boss: () => person(1),
-      mailOf: async (_parent, { id }: { id: string }, context, info) => {
+      mailOf: async (_parent, args: { id: string }, context, info) => {
         const record = (await delegateToSchema({
           schema: servedIn(info),
           operation: 'query' as never,
           fieldName: 'person',
-          args: { id },
+          args,
           context,
           info,
           selectionSet: selectionSetOf('{ id email }'),
@@ -186,37 +177,17 @@ export const additions: Additions = {
         return record?.email ?? null;
       },
     },
-    Named: {
-      label: {
-        selectionSet: '{ nick }',
-        resolve: ({ nick }: { nick: string }) => `label ${nick}`,
-      },
-    },
+    Named: { label: requiring('nick', 'label') },
     Person: {
-      farewell: {
-        selectionSet: '{ rank }',
-        resolve: ({ rank }: { rank?: string }) => `Good-bye, ${rank}`,
-      },
-      greeting: {
-        selectionSet: '{ email }',
-        resolve: ({ email }: { email?: string }) => `Dear ${email}`,
-      },
-      loud: {
-        selectionSet: '{ phone }',
-        resolve: ({ phone }: { phone?: string }) => `loud ${phone}`,
-      },
+      farewell: requiring('rank', 'Good-bye,'),
+      greeting: requiring('email', 'Dear'),
+      loud: requiring('phone', 'loud'),
       dynamic: {
         selectionSet: () => selectionSetOf('{ email }'),
         resolve: ({ email }: { email?: string }) => email,
       },
-      badge: {
-        selectionSet: '{ id }',
-        resolve: ({ id }: { id: string }) => `${SECRET} badge ${id}`,
-      },
-      initials: {
-        selectionSet: '{ name }',
-        resolve: ({ name }: { name: string }) => name[0],
-      },
+      badge: requiring('id', `${SECRET} badge`),
+      initials: { selectionSet: '{ name }', resolve: ({ name }: { name: string }) => name[0] },
     },
   },
   subschemas: [directory()],
