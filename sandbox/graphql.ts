@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { execute, GraphQLError, parse, validate } from 'graphql';
 import type { DocumentNode, GraphQLSchema } from 'graphql';
+import { LRUCache } from 'lru-cache';
 import { contentType, problem, type Answer, type Route } from './http.ts';
 import type { TokenOffice } from './tokens.ts';
 
@@ -55,21 +56,16 @@ async function readOperation(request: IncomingMessage): Promise<Operation | Answ
 /** Returns the document of a query, or its errors. */
 type ReadDocument = (source: string) => DocumentNode | readonly GraphQLError[];
 
-const REMEMBERED = 100;
-
 /**
  * Remembers the latest documents, as servers do: all pages of a walk have the same document, and validating it costs
  * more than answering it.
  */
 function createDocumentReader(schema: GraphQLSchema): ReadDocument {
-  const known = new Map<string, ReturnType<ReadDocument>>();
-  return (source) => {
-    const read = known.get(source) ?? readDocument(source, schema);
-    known.delete(source);
-    known.set(source, read);
-    if (known.size > REMEMBERED) known.delete(known.keys().next().value!);
-    return read;
-  };
+  const known = new LRUCache<string, ReturnType<ReadDocument>>({
+    max: 100,
+    memoMethod: (source) => readDocument(source, schema),
+  });
+  return (source) => known.memo(source);
 }
 
 function readDocument(source: string, schema: GraphQLSchema): ReturnType<ReadDocument> {

@@ -9,7 +9,6 @@ export class PersonList {
   readonly #changedKeys = new Map<number, string>();
   #records: number[];
   #nextRecord: number;
-  #changes = 0;
 
   constructor(count: number) {
     if (!Number.isSafeInteger(count) || count < 0) {
@@ -58,17 +57,6 @@ export class PersonList {
     this.#records.splice(from, 1);
     this.#changedKeys.set(record, this.#keysAt(to, 1)[0] ?? '');
     this.#records.splice(to, 0, record);
-  }
-
-  /** A person is added, moves, or leaves, in turn. */
-  change(): void {
-    const turn = this.#changes;
-    this.#changes += 1;
-    // Far from the place of the change before, and the same in every sandbox.
-    const at = (turn * 7919) % Math.max(this.length, 1);
-    if (turn % 3 === 0 || this.length === 0) this.insert(at);
-    else if (turn % 3 === 1) this.move(at, (at * 3) % this.length);
-    else this.remove(at);
   }
 
   recordAt(position: number): number {

@@ -18,8 +18,6 @@ export interface SandboxOptions {
   readonly expiresIn?: number;
   /** How a cursor behaves when persons come and go. */
   readonly cursors?: CursorBehaviour;
-  /** Seconds between two changes of the list; 0, the default: nobody comes and goes. */
-  readonly changeEvery?: number;
 }
 
 export interface Sandbox extends Listening {
@@ -34,22 +32,12 @@ export async function startSandbox({
   latency = 0,
   expiresIn = 86_400,
   cursors = 'keyset',
-  changeEvery = 0,
 }: SandboxOptions = {}): Promise<Sandbox> {
   const persons = new PersonList(count);
   const tokens = new TokenOffice({ expiresIn });
   const schema = personsSchema(persons, cursors);
   const { url, close } = await listen(createListener({ schema, tokens, latency }), port);
-  const changes =
-    changeEvery > 0 ? setInterval(() => persons.change(), changeEvery * 1000) : undefined;
-  return {
-    url,
-    tokenLink: url + tokens.linkPath,
-    close: async () => {
-      clearInterval(changes);
-      await close();
-    },
-  };
+  return { url, tokenLink: url + tokens.linkPath, close };
 }
 
 interface SandboxParts {

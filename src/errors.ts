@@ -154,28 +154,6 @@ export function codedError(
   return error;
 }
 
-/**
- * The `http` of a refusal with the same status for all callers. Plugins of Yoga set `spec` for everything that is refused
- * while it is parsed: callers that accept application/json would get 200.
- */
-export class HttpForAll {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-
-  constructor(status: number, headers: Readonly<Record<string, string>> = {}) {
-    this.status = status;
-    this.headers = headers;
-  }
-
-  get spec(): boolean {
-    return false;
-  }
-
-  set spec(_: boolean) {
-    // It stays.
-  }
-}
-
 /** What callers may learn of an error whose message is for the operator. */
 interface ForCallers {
   /** Seconds after which the same request may succeed. */
@@ -229,7 +207,9 @@ export function messageForCallers(error: GraphQLError): string {
 
 /** Creates the error for a request that is not a GraphQL request: its status is 400, whatever the caller accepts. */
 export function badRequest(message: string): GraphQLError {
-  return codedError('BAD_USER_INPUT', message, { extensions: { http: new HttpForAll(400) } });
+  return codedError('BAD_USER_INPUT', message, {
+    extensions: { http: { status: 400, isForAll: true } },
+  });
 }
 
 /**
@@ -266,19 +246,10 @@ export function codeOf(error: unknown): unknown {
   return error instanceof GraphQLError ? error.extensions['code'] : undefined;
 }
 
-/** Reports that a request was too big, or may have been: with fewer records it may be answered. */
-interface TooBig {
-  /** Whether the service, or a proxy in front of it, reported that. Otherwise an outage looks the same. */
-  readonly isReported: boolean;
-  /** How much of the request the service would have accepted, from 0 to 1, if it gave the numbers. */
-  readonly share?: number | undefined;
-  /** The message of the service, if it sent one. */
-  readonly message?: string | undefined;
-}
-
 /** The `cause` of an error whose request may have been too big. */
-export class PerhapsTooBig extends Error implements TooBig {
+export class PerhapsTooBig extends Error {
   override name = 'PerhapsTooBig';
+  /** Whether the service, or a proxy in front of it, reported that. Otherwise an outage looks the same. */
   readonly isReported: boolean;
   constructor(isReported: boolean) {
     super();

@@ -1,5 +1,3 @@
-import { existsSync, realpathSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { VERSION } from '../config.ts';
 import { SCOPES } from '../config/auth.ts';
@@ -9,8 +7,6 @@ import { exitCodeOf, USAGE_ERROR, type Terminal } from './terminal.ts';
 interface CommandEntry {
   readonly about: string;
   readonly options?: readonly Option[];
-  /** Options that are paths of files or folders. */
-  readonly paths?: readonly string[];
   /**
    * Loads the command when it is run: the tools for schemas would take most of the time of a start, and `tokens status`
    * does not need them. A command gets its options and its argument by their names, and may return an exit code.
@@ -42,12 +38,6 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
       number('--persons <number>', 'how many people there are', [0, 10_000_000], 137),
       number('--latency <ms>', 'milliseconds before each GraphQL answer', [0, 600_000], 0),
       number('--expires-in <s>', 'life of an access token', [1, 31_536_000], 86_400),
-      number(
-        '--change-every <s>',
-        'add, move or remove a person every so many seconds; 0 keeps the list as it is',
-        [0, 86_400],
-        0,
-      ),
       choice(
         '--cursors <behaviour>',
         'what a cursor names',
@@ -85,7 +75,6 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
         false,
       ),
     ],
-    paths: ['output'],
     load: async () => (await import('./export.ts')).exportList,
   },
   'tokens import <source>': {
@@ -149,7 +138,6 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   'schema pull': {
     about: 'write the live schema into the snapshot, and print the differences',
     options: [option('--output <file>', 'write to this file instead')],
-    paths: ['output'],
     load: async () => (await import('./schema-live.ts')).schemaPull,
   },
 };
@@ -183,7 +171,7 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
     // A word that is no command is answered with the list of commands.
     .showHelpAfterError();
   for (const [usage, entry] of Object.entries(COMMANDS)) {
-    const { about, options: accepted = [], paths = [], load } = entry;
+    const { about, options: accepted = [], load } = entry;
     const group = groupOf(usage, root);
     const command = (group ?? root)
       .command(group ? usage.slice(group.name().length + 1) : usage)
@@ -194,26 +182,12 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
         const { args, registeredArguments } = command;
         const named = registeredArguments.map((argument, at) => [argument.name(), args[at]]);
         const runCommand = await load();
-        const typed = command.opts<Record<string, unknown>>();
-        const resolved = paths.map((name) => [name, pathFrom(typed[name], terminal.env)]);
-        const options = { ...typed, ...Object.fromEntries(resolved), ...Object.fromEntries(named) };
+        const options = { ...command.opts(), ...Object.fromEntries(named) };
         end((await runCommand(options as never, terminal)) ?? 0);
       });
     for (const each of accepted) command.addOption(each);
   }
   return root;
-}
-
-/** npm runs a script in the folder of its package; a path was typed in the folder where npm was called. */
-function pathFrom(typed: unknown, env: Terminal['env']): unknown {
-  const { INIT_CWD: folder, npm_package_json: file } = env;
-  const isOfNpm = folder !== undefined && file !== undefined && isHere(dirname(file));
-  if (!isOfNpm || typeof typed !== 'string' || /^(https?:|-$)/i.test(typed)) return typed;
-  return resolve(folder, typed) + (typed.endsWith('/') ? '/' : '');
-}
-
-function isHere(folder: string): boolean {
-  return existsSync(folder) && realpathSync(folder) === realpathSync('.');
 }
 
 function groupOf(usage: string, root: Command): Command | undefined {

@@ -1,6 +1,6 @@
 import { OperationTypeNode, type DocumentNode, type GraphQLSchema } from 'graphql';
 import type { CallVariables } from '../engine/call.ts';
-import { codedError, forbidden, HttpForAll } from '../errors.ts';
+import { codedError, forbidden } from '../errors.ts';
 import { noRoom, type ByteLimit } from '../memory/byte-limit.ts';
 import { tooComplex } from '../operations/limits.ts';
 import type { CheckedOperation, Operations } from '../operations/operations.ts';
@@ -98,7 +98,7 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
 }
 
 function otherMethod(allowed: string, message: string) {
-  const http = new HttpForAll(405, { Allow: allowed });
+  const http = { status: 405, headers: { Allow: allowed }, isForAll: true };
   return codedError('BAD_USER_INPUT', message, { extensions: { http } });
 }
 

@@ -1,9 +1,7 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ExecutionResult, GraphQLError } from 'graphql';
 import { resultOf, ServiceGraphQLError } from '../engine/answer.ts';
 import { parseExactly } from '../engine/json.ts';
 import type { Payload } from '../engine/stream.ts';
-import type { Piece } from './reply.ts';
 
 /*
  * Results as plugins see them: plain values, which they may read and change at will, and errors whose `originalError` is
@@ -40,12 +38,13 @@ export async function payloadResult(payload: Payload): Promise<PayloadResult> {
 /** Replaces an unexpected error by one for callers. */
 export type MaskAny = (error: unknown) => GraphQLError;
 
-/** Writes any result as JSON: a long list at the root in several turns of the event loop, so that others get theirs. */
-export async function writeResult(
+/** Writes any result as JSON. */
+export function writeResult(
   { data, errors, extensions, incremental, ...others }: PayloadResult,
   mask: MaskAny,
-): Promise<Piece[]> {
-  const rest = {
+): string {
+  return JSON.stringify({
+    data,
     ...shownErrors(errors, mask),
     ...(extensions && shownExtensions(extensions)),
     incremental: incremental?.map((entry) => ({
@@ -53,33 +52,7 @@ export async function writeResult(
       ...shownErrors(entry['errors'] as PayloadResult['errors'], mask),
     })),
     ...others,
-  };
-  if (!data || !Object.values(data).some(isLong)) return [JSON.stringify({ data, ...rest })];
-  const pieces: Piece[] = [];
-  for (const [key, value] of Object.entries(data)) {
-    // A field that a plugin has made undefined is left out, as JSON does.
-    const written = isLong(value) ? await writeList(value) : [JSON.stringify(value)];
-    if (written[0] !== undefined) pieces.push(',', `${JSON.stringify(key)}:`, ...written);
-  }
-  const after = JSON.stringify(rest).slice(1, -1);
-  return ['{"data":{', ...pieces.slice(1), '}', after && `,${after}`, '}'];
-}
-
-/** The elements that are written in one turn: some milliseconds of work. */
-const ELEMENTS_IN_A_TURN = 1_000;
-
-function isLong(value: unknown): value is readonly unknown[] {
-  return Array.isArray(value) && value.length > ELEMENTS_IN_A_TURN;
-}
-
-async function writeList(list: readonly unknown[]): Promise<Piece[]> {
-  const pieces: Piece[] = [];
-  for (let from = 0; from < list.length; from += ELEMENTS_IN_A_TURN) {
-    const elements = list.slice(from, from + ELEMENTS_IN_A_TURN);
-    pieces.push(from === 0 ? '[' : ',', JSON.stringify(elements).slice(1, -1));
-    await nextTurn();
-  }
-  return [...pieces, ']'];
+  });
 }
 
 function shownErrors(errors: PayloadResult['errors'], mask: MaskAny) {
@@ -118,7 +91,7 @@ export function httpOf({ errors = [], extensions }: ExecutionResult, isJson: boo
     for (const [name, value] of Object.entries(http?.headers ?? {})) {
       headers[name.toLowerCase()] = value;
     }
-    if (http?.status === undefined || (mayDiffer && http.spec)) return;
+    if (http?.status === undefined || (mayDiffer && http.spec && !http.isForAll)) return;
     status = Math.max(http.status, status ?? 0);
   };
   add(extensions, false);
@@ -131,4 +104,6 @@ interface RequestedHttp {
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether the status is the one of GraphQL over HTTP for `application/graphql-response+json` only. */
   readonly spec?: boolean;
+  /** Whether it is the status for all callers. Plugins of Yoga set `spec` on all that is refused while it is parsed. */
+  readonly isForAll?: boolean;
 }

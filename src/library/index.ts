@@ -33,7 +33,7 @@ export interface GatewayOptions extends ExecutorOptions {
 export interface Gateway {
   /** Answers `/graphql`, `/health` and `/ready`. A stream has to be read or cancelled. */
   fetch(...request: Parameters<typeof fetch>): Promise<Response>;
-  /** The same for `node:http`, and for frameworks like Express, also mounted at a path that ends in `/graphql`. */
+  /** The same for `node:http`, and for routes of frameworks like Express. */
   handler(request: IncomingMessage, response: ServerResponse): void;
   /** What callers see, with what `config` adds. */
   readonly schema: GraphQLSchema;
@@ -61,28 +61,11 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const gateway = await openGateway(access, { ...setup, added });
   return {
     fetch: (...request) => gateway.handler.fetch(...request),
-    handler: (request, response) => gateway.handler(unmounted(request), response),
+    handler: (request, response) => gateway.handler(request, response),
     schema: gateway.offered.schema,
     executor: gateway.executor,
     close: closer(opening.move()),
   };
-}
-
-/**
- * Returns a request without the path at which a framework like Express has mounted the handler: with an address that
- * begins with `/graphql` or is below that path.
- */
-function unmounted(request: IncomingMessage): IncomingMessage {
-  const { originalUrl, url = '/' } = request as IncomingMessage & { readonly originalUrl?: string };
-  if (originalUrl === undefined) return request;
-  const isMountPath = url === '/' || url.startsWith('/?');
-  const isOfGraphql = isMountPath && /\/graphql\/?$/.test(originalUrl.split('?', 1)[0]!);
-  const address = isOfGraphql ? `/graphql${url.slice(1)}` : url;
-  // Not a change of the request, because the framework and its log read these too.
-  return new Proxy(request, {
-    get: (of, name): unknown =>
-      name === 'url' || name === 'originalUrl' ? address : Reflect.get(of, name),
-  });
 }
 
 /** Plugins that are left out may be those that check callers. */

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import type { OutgoingRequest, Outcome, Send, Sender } from './request.ts';
 
 /**
@@ -50,19 +49,12 @@ export function shareQueries(next: Send): Send {
   }
 }
 
-/** Characters. V8 hashes strings longer than this by their length only. */
+/** Characters. V8 hashes longer strings by their length only, so that a map with many of them would be slow. */
 const LONGEST_KEY = 16_383;
-/** Characters. The digest of a longer text costs more than it saves: up to 20 ms of the event loop for 1 MB. */
-const LONGEST_SHARED = 64 * 1024;
 
-/**
- * Returns the key of a request in a map, or undefined if it is too long to be shared: its body, or the digest of a
- * long one. Requests of one operation often have the same length, and a map with many long ones would compare each
- * with all others, character by character: 200 of 60 KB take 0.3 s.
- */
+/** Returns the key of a request in a map: its body. Undefined if that is too long to be shared. */
 export function sharingKey({ body }: OutgoingRequest): string | undefined {
-  if (body.length > LONGEST_SHARED) return undefined;
-  return body.length > LONGEST_KEY ? hash('sha256', body, 'base64') : body;
+  return body.length > LONGEST_KEY ? undefined : body;
 }
 
 /**

@@ -163,11 +163,7 @@ describe('over a service', () => {
 describe('the command sandbox', () => {
   test('imitates the service, prints how to serve it, and ends when it is stopped', async () => {
     const options = '--port 0 --persons 7 --latency 1 --expires-in 90 --cursors position';
-    const { sandbox, baseUrl, tokenLink } = await startSandbox(
-      ...options.split(' '),
-      '--change-every',
-      '60',
-    );
+    const { sandbox, baseUrl, tokenLink } = await startSandbox(...options.split(' '));
     const set = (await (await fetch(tokenLink)).json()) as Record<string, unknown>;
     expect(set['expires_in']).toBe(90);
     const { data } = await askAt(

@@ -4,7 +4,6 @@ import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { fullSdl, fullService } from '../service/full.ts';
 import { after, cut, honest, json, text } from '../service/replies.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { sharingKey } from '../../src/upstream/share.ts';
 import { startHeldUpstream } from './held-upstream.ts';
 
 type Step =
@@ -167,15 +166,6 @@ test('an interactive query does not join an equal one of a drain', async () => {
   gate.resolve();
   await Promise.all(answers);
   expect(upstream.sent()).toEqual(['x', 'x']);
-});
-
-test('long queries of the same length have short keys, and those above 64 KB are not shared', () => {
-  const long = 'é'.repeat(60_000);
-  const bodies = [`${long}1`, `${long}2`, `1${long}`, 'short', long + long];
-  const [keys, again] = [1, 2].map(() => bodies.map((body) => sharingKey({ kind: 'query', body })));
-  expect(new Set(keys).size).toBe(bodies.length);
-  expect(keys!.map((key) => key && key.length < 100)).toEqual([true, true, true, true, undefined]);
-  expect(again).toEqual(keys);
 });
 
 function startRich(schema = fullService().schema) {
