@@ -92,10 +92,10 @@ describe.each(Object.entries(configs))('a gateway %s', (_, config) => {
       const outcome = Promise.resolve(asked).catch((error: Error) => error.name);
       await vi.waitFor(() => expect(slow.sandbox.stats.inFlight).toBe(1), 10_000);
       leaving.abort();
+      await vi.waitFor(() => expect(slow.sandbox.stats.inFlight).toBe(0), 10_000);
       expect(await outcome).toEqual(
         program ? 'AbortError' : expect.objectContaining({ errors: [expect.anything()] }),
       );
-      await vi.waitFor(() => expect(slow.sandbox.stats.inFlight).toBe(0), 10_000);
     },
   );
 

@@ -157,7 +157,9 @@ describe('createGateway', () => {
         return true;
       });
     }
-    await using _opened = await open({ settings: loud });
+    const opened = await open({ settings: loud });
+    await opened.ask(ALL);
+    await opened.gateway.close();
     const line = new RegExp(`^\\[[^\\]]*\\] WARN: ${warning}[^\\n]*\\n$`);
     await vi.waitFor(() => expect(written.stderr).toMatch(line));
     expect(written.stdout).toBe('');
@@ -223,6 +225,13 @@ describe('the executor of a gateway', () => {
     for await (const result of parts) results.push(result as ExecutionResult);
     expect(results.length).toBeGreaterThan(1);
     expect(JSON.stringify(results).match(/"id"/g)).toHaveLength(3);
+  });
+
+  test('drains as many records as there are', async () => {
+    sandbox.persons.insert(0, 600);
+    await using opened = await open();
+    const { data } = (await opened.execute(ALL)) as { data: { allPersons: unknown[] } };
+    expect(data.allPersons).toHaveLength(603);
   });
 
   test('has the budget of one caller, and takes nothing from that of others', async () => {

@@ -41,9 +41,64 @@ test('fetch ends with its signal while a token is exchanged, and the exchange go
   ).toBe('gone');
 });
 
+test.each<['revokes' | 'refuses', string[]]>([
+  ['revokes', ['lost']],
+  ['refuses', ['uncertain']],
+])(
+  'where a service %s a refresh token that it sees twice, an exchange without an answer is: %j',
+  async (onReuse, troubles) => {
+    const { keeper, seen } = await openKeeper({ onReuse }, undefined, 9);
+    await keeper.import(SIGN_IN).catch(() => {});
+    expect(keeper.health().troubles).toEqual(troubles);
+    expect(seen.exchanges).toEqual(['refresh-1']);
+  },
+);
+
+test('a token without a lifetime lives an hour, or as the option says, also before it was exchanged', async () => {
+  const { expires_in: _, ...signIn } = SIGN_IN;
+  const secondsLeft = async (options: Partial<TokenKeeperOptions>, lostExchanges: number) => {
+    const { keeper } = await openKeeper(options, undefined, lostExchanges);
+    await keeper.import(signIn).catch(() => {});
+    return keeper.health().accessSecondsLeft;
+  };
+  expect(await secondsLeft({}, 0)).toBeCloseTo(3_600, -2);
+  expect(await secondsLeft({ lifetimes: { accessToken: 100_000 } }, 0)).toBeCloseTo(100_000, -2);
+  const refusing = { lifetimes: { accessToken: 100_000 }, onReuse: 'refuses' } as const;
+  expect(await secondsLeft(refusing, 9)).toBeCloseTo(100_000, -2);
+});
+
+test('a refused token is renewed once; the next one not before the service has accepted it', async () => {
+  const { keeper, url, seen } = await openKeeper();
+  await keeper.import(SIGN_IN);
+  seen.refuses = 0;
+  const renewed = async () => keeper.afterRefusal(await keeper.token(), '', 3);
+  const accepted = async () => expect((await keeper.fetch(`${url}/api`)).status).toBe(200);
+  expect(await keeper.afterRefusal(await keeper.token(), '', 4)).toBeUndefined();
+  await accepted();
+  expect(await renewed()).toMatchObject({ value: 'access-3' });
+  expect(await renewed()).toMatchObject({ value: 'access-4' });
+  expect(await renewed()).toBeUndefined();
+  await accepted();
+  expect(await renewed()).toMatchObject({ value: 'access-5' });
+  expect(seen.exchanges).toEqual([1, 2, 3, 4].map((number) => `refresh-${number}`));
+});
+
+test('a 401 that does not mean expiry is returned and reported, and nothing is exchanged for it', async () => {
+  const { keeper, url, seen } = await openKeeper({ meansExpired: (challenge) => challenge !== '' });
+  await keeper.import(SIGN_IN);
+  expect(await keeper.afterRefusal(await keeper.token(), '', 3)).toBeUndefined();
+  seen.refuses = 9;
+  expect((await keeper.fetch(`${url}/api`)).status).toBe(401);
+  expect(keeper.health().troubles).toEqual(['unauthorized']);
+  expect(seen.exchanges).toEqual(['refresh-1']);
+});
+
 test('without tokens the error has the code TOKENS_MISSING, and tokens that were seen are not imported again', async () => {
   const { keeper, logged } = await openKeeper();
-  await expect(keeper.token()).rejects.toMatchObject({ extensions: { code: 'TOKENS_MISSING' } });
+  const error = await keeper.token().catch((reason: unknown) => reason);
+  // Waiting does not help, so there is no `retryAfter`.
+  expect(error).toMatchObject({ extensions: { code: 'TOKENS_MISSING' } });
+  expect(error).not.toHaveProperty('extensions.retryAfter');
   await expect(keeper.token()).rejects.not.toThrow(/Callers/);
   expect(keeper.health().troubles).toEqual(['missing']);
   expect(logged.filter(({ level }) => Number(level) > 30)).toEqual([]);
@@ -97,10 +152,19 @@ test('a keeper that was closed sends nothing, and can be closed again', async ()
   await keeper.close();
 });
 
-/** A keeper of a service that refuses the first request of its API. @param exchange what its token endpoint waits for */
-async function openKeeper(options: Partial<TokenKeeperOptions> = {}, exchange?: Promise<void>) {
+/**
+ * A keeper of a service that refuses the first request of its API.
+ *
+ * @param exchange what its token endpoint waits for
+ * @param lostExchanges how many of the first exchanges have no answer
+ */
+async function openKeeper(
+  options: Partial<TokenKeeperOptions> = {},
+  exchange?: Promise<void>,
+  lostExchanges = 0,
+) {
   const folder = temporaryFolder();
-  const seen = { exchanges: [] as (string | null)[], bodies: [] as string[] };
+  const seen = { exchanges: [] as (string | null)[], bodies: [] as string[], refuses: 1 };
   const url = await startServer((request, response) => {
     const answer = async () => {
       const body = await text(request);
@@ -108,11 +172,12 @@ async function openKeeper(options: Partial<TokenKeeperOptions> = {}, exchange?: 
         seen.exchanges.push(new URLSearchParams(body).get('refresh_token'));
         const next = seen.exchanges.length + 1;
         await exchange;
+        if (seen.exchanges.length <= lostExchanges) return response.destroy();
         const pair = { access_token: `access-${next}`, refresh_token: `refresh-${next}` };
         return response.end(JSON.stringify(pair));
       }
       seen.bodies.push(body);
-      response.writeHead(seen.bodies.length === 1 ? 401 : 200).end();
+      response.writeHead(seen.bodies.length <= seen.refuses ? 401 : 200).end();
     };
     void answer();
   });
