@@ -7,6 +7,8 @@ import { askAt } from '../support/gateway/ask-at.ts';
 import { serveHere } from '../support/gateway/run-here.ts';
 import { familiesOf } from '../support/processes/exposition.ts';
 
+// The alerts and the dashboard agree with the metrics.
+
 let families: ReturnType<typeof familiesOf>;
 beforeAll(async () => {
   await using gateway = await serveHere();
@@ -16,8 +18,49 @@ beforeAll(async () => {
   families = familiesOf(await (await fetch(url)).text());
 });
 
-/** Each expression of the alerts and of the dashboard's panels and variables, with its title. */
-const EXPRESSIONS = [...expressionsOfAlerts(), ...expressionsOfDashboard()];
+type Expression = readonly [title: string, expr: string];
+
+interface Alerts {
+  groups: { rules: { alert: string; expr: string; labels: { severity: string } }[] }[];
+}
+const alerts = parse(readFileSync('monitoring/alerts.yml', 'utf8')) as Alerts;
+const RULES = alerts.groups.flatMap(({ rules }) => rules);
+
+interface Dashboard {
+  panels: { title: string; targets?: { expr: string }[] }[];
+  templating: { list: { name: string; definition?: string }[] };
+}
+const dashboard = JSON.parse(readFileSync('monitoring/dashboard.json', 'utf8')) as Dashboard;
+const PANELS = dashboard.panels.flatMap(({ title, targets = [] }) =>
+  targets.map(({ expr }): Expression => [title, expr]),
+);
+const VARIABLES = dashboard.templating.list.flatMap(({ name, definition }): Expression[] =>
+  definition === undefined ? [] : [[name, definition]],
+);
+const EXPRESSIONS = [
+  ...RULES.map(({ alert, expr }): Expression => [alert, expr]),
+  ...PANELS,
+  ...VARIABLES,
+];
+
+/** The values that labels can have. */
+const VALUES: Record<string, readonly string[]> = {
+  job: ['recruiting-subgraph'],
+  code: ['OK', 'LEFT', 'OTHER', ...ERROR_CODES],
+  type: ['query', 'mutation', 'none'],
+  operation: [''],
+  priority: ['interactive', 'drain'],
+  trouble: TROUBLES,
+  outcome: ['ok', 'graphql_error', 'left', 'OTHER', ...ERROR_CODES].concat(
+    'granted invalid-grant unsent unclear'.split(' '),
+  ),
+};
+
+function labelsOf(name: string): readonly string[] {
+  const samples = Array.from(families.get(name)?.samples.keys() ?? []);
+  const labels = samples.flatMap((sample) => [...sample.matchAll(/(\w+)="/g)]);
+  return [...labels.map(([, label]) => label!), 'job', 'instance', 'le'];
+}
 
 test.each(EXPRESSIONS)('%s uses metrics, labels and values that exist: %s', (_title, expr) => {
   const metrics = [...expr.matchAll(/\b((?:recruiting|nodejs|process)_\w+|up\b)(\{.*?\})?/g)];
@@ -28,30 +71,27 @@ test.each(EXPRESSIONS)('%s uses metrics, labels and values that exist: %s', (_ti
   for (const [, metric, selector = ''] of metrics) {
     const name = families.has(metric!) ? metric! : metric!.replace(/_(bucket|sum|count)$/, '');
     if (name !== 'up') expect(Array.from(families.keys())).toContain(name);
-    const labels = [...labelsOf(name), 'job', 'instance', 'le'];
-    expect(labels).toEqual(expect.arrayContaining(kept));
+    expect(labelsOf(name)).toEqual(expect.arrayContaining(kept));
     for (const [, label, operator, value] of selector.matchAll(/(\w+)(=~|!~|!=|=)"(.*?)"/g)) {
-      expect(labels).toContain(label);
+      expect(labelsOf(name)).toContain(label);
       // A variable of the dashboard.
       if (value!.startsWith('$')) continue;
       for (const each of operator!.includes('~') ? value!.split('|') : [value!]) {
-        expect(
-          VALUES[label!]!.filter((known) => new RegExp(`^(${each})$`).test(known)),
-        ).not.toEqual([]);
+        const isKnown = (known: string) => new RegExp(`^(${each})$`).test(known);
+        expect([each, VALUES[label!]!.some(isKnown)]).toEqual([each, true]);
       }
     }
   }
 });
 
 test('the dashboard shows each metric of the gateway', () => {
-  const shown = expressionsOfDashboard().map(([, expr]) => expr);
   const ours = Array.from(families.keys()).filter((name) => name.startsWith('recruiting_'));
-  expect(ours.filter((name) => !shown.some((expr) => expr.includes(name)))).toEqual([]);
+  expect(ours.filter((name) => !PANELS.some(([, expr]) => expr.includes(name)))).toEqual([]);
 });
 
 test('an alert covers each trouble of the tokens, and late and fatal ones are critical', () => {
   for (const trouble of TROUBLES) {
-    const covering = rules().filter(({ expr }) => {
+    const covering = RULES.filter(({ expr }) => {
       const [, pattern] = /token_trouble\{trouble=~?"([\w|]+)"/.exec(expr) ?? [];
       return pattern?.split('|').includes(trouble);
     });
@@ -71,62 +111,3 @@ test('the failures of alerts and dashboard are the codes that are not mistakes o
     expect(ERROR_CODES.filter((code) => new RegExp(`^(${pattern})$`).test(code))).toEqual(failures);
   }
 });
-
-/** The values that labels can have. */
-const VALUES: Record<string, readonly string[]> = {
-  job: ['recruiting-subgraph'],
-  code: ['OK', 'LEFT', 'OTHER', ...ERROR_CODES],
-  type: ['query', 'mutation', 'none'],
-  operation: [''],
-  priority: ['interactive', 'drain'],
-  trouble: TROUBLES,
-  outcome: ['ok', 'graphql_error', 'left', 'OTHER', ...ERROR_CODES].concat(
-    'granted invalid-grant unsent unclear'.split(' '),
-  ),
-};
-
-function labelsOf(name: string): readonly string[] {
-  const samples = Array.from(families.get(name)?.samples.keys() ?? []);
-  return samples.flatMap((sample) =>
-    Array.from(sample.matchAll(/(\w+)="/g), ([, label]) => label!),
-  );
-}
-
-interface Rule {
-  readonly alert: string;
-  readonly expr: string;
-  readonly labels: { readonly severity: string };
-}
-
-function rules(): Rule[] {
-  const text = readFileSync('monitoring/alerts.yml', 'utf8');
-  return (parse(text) as { groups: { rules: Rule[] }[] }).groups.flatMap((group) => group.rules);
-}
-
-function expressionsOfAlerts(): (readonly [title: string, expr: string])[] {
-  return rules().map(({ alert, expr }) => [alert, expr]);
-}
-
-function expressionsOfDashboard(): (readonly [title: string, expr: string])[] {
-  const { panels, templating } = JSON.parse(
-    readFileSync('monitoring/dashboard.json', 'utf8'),
-  ) as Dashboard;
-  return [
-    ...panels.flatMap(({ title, targets = [] }) =>
-      targets.map(({ expr }) => [title, expr] as const),
-    ),
-    ...templating.list.flatMap(({ name, definition }) =>
-      definition === undefined ? [] : [[name, definition] as const],
-    ),
-  ];
-}
-
-interface Dashboard {
-  readonly panels: readonly {
-    readonly title: string;
-    readonly targets?: readonly { readonly expr: string }[];
-  }[];
-  readonly templating: {
-    readonly list: readonly { readonly name: string; readonly definition?: string }[];
-  };
-}

@@ -212,6 +212,9 @@ test.each<Row>(ROWS)(
       `request_duration_seconds_sum{type="${type}"}`
     ];
     expect(seconds ?? 0).toBeCloseTo(level === 20 ? 0 : line.ms / 1000, 3);
+    // Each upstream request is awaited before the next one.
+    const { upstream_request_duration_seconds_sum: waited = 0 } = await grown(/^upstream_.*_sum$/);
+    expect(waited).toBeLessThanOrEqual(line.ms / 1000 + 0.001);
     expect(await gateway.gateway.metrics.text()).not.toMatch(PRIVATE);
   },
 );
