@@ -553,6 +553,11 @@ const ANSWERED: readonly Answer[] = [
   ],
   ['introspection', '{ __type(name: "Robot") { name } }', { data: { __type: { name: 'Robot' } } }],
   [
+    'introspection of more levels than MAX_DEPTH',
+    '{ __type(name: "Robot") { fields { type { ofType { ofType { name } } } } } }',
+    { data: { __type: {} } },
+  ],
+  [
     'the mutation that MUTATIONS names',
     {
       to: 'closed',

@@ -56,6 +56,7 @@ describe('the page', () => {
   test('the page is sent compressed, and only once, and says that the people of the sandbox are made up', async () => {
     const plain = await open();
     expect(plain.headers.get('content-encoding')).toBeNull();
+    expect(plain.headers.get('vary')).toBe('Accept, Accept-Encoding, Origin');
     const page = await plain.text();
     expect(page).toContain('the people are made up');
     const zipped = await open({ 'accept-encoding': 'gzip' });

@@ -118,6 +118,15 @@ const readBody = async () => {
 };
 
 test.each<[string, NonNullable<Plugin['onResponse']>, header?: string]>([
+  // The headers of the first body have its length.
+  [
+    'sends another body',
+    ({ response: { headers, status }, setResponse }) => {
+      headers.set('x-served-by', 'me');
+      setResponse(new Response('another body', { headers, status }));
+    },
+    'me',
+  ],
   ['sets a header', ({ response }) => response.headers.set('x-served-by', 'me'), 'me'],
   [
     'sets a header that HTTP does not allow',
