@@ -203,10 +203,13 @@ describe('--resume --force, for every night', () => {
       stderr: expect.stringMatching(/was interrupted\. Continue it with --resume/),
     });
     expect((await nightly(file, '--fields', 'nobody')).code).toBe(2);
+    // As if the service could not give a value of the first part.
+    const state = `${file}.part.state`;
+    writeFileSync(state, readFileSync(state, 'utf8').replace('"faults":0', '"faults":1'));
     expect(await nightly(file, '--limit', '580')).toMatchObject({
-      code: 0,
+      code: 3,
       stderr: expect.stringMatching(
-        /^Continuing .*: \d+ records were written before\.\n[^]*580 records in /,
+        /^Continuing .*: \d+ records were written before\.\n[^]*580 records in [^]* null: 1\n$/,
       ),
     });
     expect(readFileSync(file, 'utf8').split('\n')).toHaveLength(581);

@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import { headOf, openBare } from '../support/clients/bare-client.ts';
+import { handlerOf } from '../support/gateway/stages.ts';
 
 test('closing waits for requests in flight, and keeps no connection open', async () => {
   const arrived = Promise.withResolvers<ServerResponse>();
@@ -106,21 +107,25 @@ test('a client that does not read a large answer is cut, and one that waits as l
   const large = Buffer.alloc(16_000_000, 'x');
   const answers: ServerResponse[] = [];
   const left: Promise<unknown>[] = [];
+  const ofYoga = handlerOf([() => ({ status: 200, headers: {}, body: [large] })]);
   const handler = (request: IncomingMessage, response: ServerResponse) => {
-    if (request.url !== '/large') return void answers.push(response);
+    if (request.url === '/waiting') return void answers.push(response);
     left.push(once(request.socket, 'close'));
-    response.end(large);
+    if (request.url === '/large') response.end(large);
+    else ofYoga(request, response);
   };
   const server = await listen(handler, { ...LOOPBACK, timeOuts: { readTimeout: 300 } });
   onTestFinished(() => server.close());
-  const waiting = fetch(server.url);
+  const waiting = fetch(`${server.url}/waiting`);
   await expect.poll(() => answers.length).toBe(1);
-  const socket = openBare(server, 'GET /large HTTP/1.1\r\nhost: localhost\r\n\r\n');
-  await once(socket, 'readable');
+  for (const path of ['/large', '/of-yoga']) {
+    const socket = openBare(server, `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+    onTestFinished(() => void socket.destroy());
+    await once(socket, 'readable');
+  }
   await Promise.all(left);
   answers[0]!.end('at last');
   expect(await (await waiting).text()).toBe('at last');
-  socket.destroy();
 });
 
 test('an address that cannot be used is refused with the reason', async () => {

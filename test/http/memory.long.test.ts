@@ -243,7 +243,8 @@ test.each<[string, string, isRefused?: boolean]>([
 
 test('requests that do not end take a limited part of the memory, and small ones are accepted all the same', async () => {
   const config = { maxBodyBytes: 5 * MEGABYTE, requestBytes: 16 * MEGABYTE };
-  const { url } = await start({ config });
+  const gateway = await start({ config });
+  const { url } = gateway;
   const size = 4 * MEGABYTE;
   const head = `POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${size}\r\n\r\n`;
   const unfinished = Array.from({ length: 5 }, () => {
@@ -257,6 +258,10 @@ test('requests that do not end take a limited part of the memory, and small ones
   const small = JSON.stringify({ query: '{ __typename }' });
   expect(await ask(small)).toMatchObject({ data: {} });
   for (const socket of unfinished) socket.destroy();
+  const tooLarge = post(' '.repeat(6 * MEGABYTE));
+  for (let sent = 0; sent < 3; sent += 1) {
+    expect((await gateway.fetch('/graphql', tooLarge)).status).toBe(413);
+  }
   // Nothing of them counts any more.
   await expect.poll(() => ask(small.padStart(size)), LONG).toMatchObject({ data: {} });
 });

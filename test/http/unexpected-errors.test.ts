@@ -90,3 +90,18 @@ test.each<[string, query: string, accept: string, RegExp]>([
   const message = isRefused ? "refuses the gateway's access token" : ELSEWHERE;
   expect(lines).toMatchObject([{ level: 50, err: { message: expect.stringContaining(message) } }]);
 });
+
+test('the same trouble is logged once in ten seconds', async () => {
+  await using gateway = await start();
+  gateway.service.answer(refusal('blocked', 403));
+  const ids = [];
+  for (const ms of [0, 5_000, 5_000]) {
+    gateway.age(ms);
+    const { errors } = await gateway.ask('{ persons(first: 1) { items { id } } }');
+    ids.push(errors![0]!.extensions!['id']);
+  }
+  const [first, , last] = ids;
+  expect(ids).toEqual([first, first, last]);
+  const lines = gateway.logged.filter(({ errorId, msg }) => errorId && msg !== 'request');
+  expect(lines).toMatchObject([{ errorId: first }, { errorId: last }]);
+});
