@@ -76,7 +76,7 @@ export interface Requester {
 
 type OnDrained = (records: Buffer) => void;
 
-/** @returns a value or an error for each key, in their order */
+/** @param keys each once @returns a value or an error for each key, in their order */
 type LoadAll<T> = (keys: readonly string[]) => Promise<readonly (T | Error)[]>;
 
 type Loader<T> = Pick<DataLoader<string, T>, 'load'>;
@@ -97,7 +97,13 @@ export class Loaders {
   of<T>(name: string, load: LoadAll<T>): Loader<T> {
     const known = this.#loaders.get(name) as DataLoader<string, T> | undefined;
     if (known) return known;
-    const made = new DataLoader<string, T>(load, { maxBatchSize: BATCH, cache: this.#cache });
+    const loadUnique: LoadAll<T> = async (keys) => {
+      const unique = [...new Set(keys)];
+      const values = await load(unique);
+      return keys.map((key) => values[unique.indexOf(key)]!);
+    };
+    const options = { maxBatchSize: BATCH, cache: this.#cache };
+    const made = new DataLoader<string, T>(loadUnique, options);
     this.#loaders.set(name, made);
     return made;
   }

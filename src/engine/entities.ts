@@ -150,33 +150,22 @@ export class EntitiesField {
     return { value: null, errors: [error] };
   }
 
-  /** Returns a message for an invalid one. It repeats nothing of it except the name of its type. */
+  /** Returns a message for an invalid one, which repeats nothing of it. */
   #read(representation: unknown): { readonly entity: Entity; readonly id: RecordId } | string {
-    if (!isJsonObject(representation)) {
-      return 'A representation must be an object with `__typename` and `id`.';
-    }
-    const { __typename: type, id } = representation;
-    if (typeof type !== 'string') {
-      return 'This representation has no `__typename`, which names its type.';
-    }
-    const entity = this.#entities.get(type);
-    if (!entity) {
-      const name = NAME.test(type) ? type : 'of that name';
-      return `There is no entity ${name} here. The SDL of this subgraph names those that there are.`;
-    }
+    const { __typename: type, id } = isJsonObject(representation) ? representation : {};
+    const entity = typeof type === 'string' ? this.#entities.get(type) : undefined;
+    if (!entity || id === undefined || id === null) return NO_REFERENCE;
     if (!entity.lookup) {
-      return `No ${type} can be found by its id here: its key is \`resolvable: false\`. Ask another subgraph.`;
-    }
-    if (id === undefined || id === null) {
-      return `This representation of a ${type} has no \`id\`, which is its key.`;
+      return `No ${entity.type.name} can be found by its id here: its key is \`resolvable: false\`. Ask another subgraph.`;
     }
     const read = readId(id, entity);
     return read === undefined ? wrongId(entity) : { entity, id: read };
   }
 }
 
-/** A GraphQL name that is short enough to be repeated in a message. */
-const NAME = /^[_A-Za-z]\w{0,99}$/;
+const NO_REFERENCE =
+  'A representation must be an object with the `__typename` of an entity here, and its `id`. The SDL of this subgraph ' +
+  'names the entities.';
 
 function wrongId(entity: Entity): string {
   return `The id of a ${entity.type.name} must be of the type ${idTypeOf(entity)}, and this one is not.`;

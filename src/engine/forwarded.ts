@@ -1,7 +1,6 @@
-import { getArgumentValues, isNonNullType, type GraphQLObjectType } from 'graphql';
-import { isGatewayCursor } from '../paging/cursor.ts';
+import { isNonNullType, type GraphQLObjectType } from 'graphql';
 import type { UpstreamAnswer } from '../upstream/request.ts';
-import { withPath, type Answer, type AnswerError, type ServiceError } from './answer.ts';
+import { withPath, type Answer, type AnswerError } from './answer.ts';
 import type { Call } from './call.ts';
 import type { Shared } from './shared.ts';
 import type { JsonObject } from './json.ts';
@@ -77,9 +76,7 @@ export class ForwardedFields {
 
   async #parsed(call: Call, answered: UpstreamAnswer): Promise<Forwarded> {
     const { data, errors: ofService, extensions } = readServiceAnswer(answered);
-    const errors: AnswerError[] = ofService.map((service) => ({
-      service: this.#explained(service, call),
-    }));
+    const errors: AnswerError[] = ofService.map((service) => ({ service }));
     if (this.#mend && data) {
       const fills: Fill<NestedFiller>[] = [];
       mend(this.#mend, data, [], this.#shared.servedNames, fills);
@@ -95,24 +92,6 @@ export class ForwardedFields {
       bytes: isUnchanged ? answered.bytes : undefined,
       isExecuted: true,
     };
-  }
-
-  /** Explains an error of a list of the root that got a cursor of its connection: the two are easily confused. */
-  #explained(error: ServiceError, { variables: { values } }: Call): ServiceError {
-    const field = this.#fields.find(({ key }) => key === error.path?.[0]);
-    const list = [...this.#shared.rules.derived.values()].find(
-      (derived) => derived.kind === 'connection' && derived.adapter.name === field?.name,
-    );
-    if (!field || list?.kind !== 'connection') return error;
-    const { name, after } = list.adapter;
-    const definition = this.#root.getFields()[name]!;
-    const args = getArgumentValues(definition, field.uses[0]!.node, { ...values });
-    const cursor = args[after.name];
-    if (typeof cursor !== 'string' || !isGatewayCursor(cursor)) return error;
-    const hint =
-      `The gateway adds: this \`${after.name}\` is a cursor of a connection, which does not fit into ${name}. ` +
-      `Pass an endCursor of ${name} itself, or use the connection.`;
-    return { ...error, message: `${error.message} ${hint}` };
   }
 
   /** The request failed: the error is reported once, at the first field. */

@@ -11,9 +11,9 @@ import {
 import { codedError } from '../errors.ts';
 import { checkedArguments, readConnection, type ConnectedList } from '../paging/connection.ts';
 import { cursorsOf, decodeCursor, type Position } from '../paging/cursor.ts';
-import { drain, endOf, walkTogether } from '../paging/drain.ts';
+import { drain, endOf, limitExceeded, walkTogether } from '../paging/drain.ts';
 import { walkList, type PagedList } from '../paging/list-walk.ts';
-import type { FetchPage } from '../paging/page.ts';
+import { causeOf, type FetchPage } from '../paging/page.ts';
 import { walkBehind } from '../paging/resume.ts';
 import { walkInTurn } from '../paging/walk-slots.ts';
 import type { WalkedPage, WalkedPages } from '../paging/walk.ts';
@@ -304,7 +304,7 @@ export class ListField implements NestedFiller {
       const said = await this.#pages.countOf(requester, list.parent);
       return { count: said ?? (await this.#counted(list, requester)) };
     } catch (error) {
-      return { error };
+      return { error: causeOf(error) };
     }
   }
 
@@ -318,7 +318,7 @@ export class ListField implements NestedFiller {
     });
     if (known !== undefined) return known;
     let count = 0;
-    const { signal, caller, operation, drainBudget: budget } = requester;
+    const { signal, caller, operation, drainBudget } = requester;
     const listFor = (by: Requester) => this.#paged(list, by, bare);
     const pages = requester.budget
       ? walkTogether(this.#shared.lists, {
@@ -332,15 +332,9 @@ export class ListField implements NestedFiller {
           signal,
         })
       : walkList(listFor(requester), { after: null });
-    const options = {
-      limit: undefined,
-      position: null,
-      budget,
-      signal,
-      delivered: 'result' as const,
-    };
-    for await (const { offsets } of drain(pages, { ...options, toCursor: () => '' })) {
+    for await (const { offsets } of pages) {
       count += offsets.length;
+      if (count > drainBudget.max) throw limitExceeded(drainBudget.max);
     }
     return count;
   }

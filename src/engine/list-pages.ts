@@ -163,11 +163,9 @@ export class ListPages {
         return this.#pageOf(requester, way.listIn(answer, 0), answer, { after, first });
       }
       const name = `${first} ${this.nameWith(requester.variables.sent)}`;
-      const loader = requester.loader<Page<ListRecord>>(name, async (ids) => {
-        const unique = [...new Set(ids)];
-        const pages = await this.#firstPages(requester, first, unique);
-        return ids.map((each) => pages[unique.indexOf(each)]!);
-      });
+      const loader = requester.loader<Page<ListRecord>>(name, (ids) =>
+        this.#firstPages(requester, first, ids),
+      );
       return loader.load(id);
     };
   }
@@ -219,11 +217,10 @@ export class ListPages {
     const way = this.#way!;
     const name = `count ${this.nameWith(requester.variables.sent)}`;
     const loader = requester.loader<number | null>(name, async (ids) => {
-      const unique = [...new Set(ids)];
-      const answer = await ask(unique);
-      return ids.map((id) => {
+      const answer = await ask(ids);
+      return ids.map((_, at) => {
         try {
-          return this.#countIn(way.listIn(answer, unique.indexOf(id)));
+          return this.#countIn(way.listIn(answer, at));
         } catch (error) {
           return error as Error;
         }

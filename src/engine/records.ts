@@ -299,7 +299,7 @@ class RecordsInList implements RecordLoads {
       }),
     };
     const { signal, caller, operation, budget } = call;
-    const found = await lookUps.find(list, [...new Set(ids)], {
+    const found = await lookUps.find(list, ids, {
       signal,
       caller,
       operation,

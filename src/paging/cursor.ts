@@ -86,11 +86,6 @@ export function decodeCursor(list: string, cursor: string | null | undefined): P
   return { after, end, size, offset, id };
 }
 
-/** Whether a text is a cursor of this gateway, of any list. */
-export function isGatewayCursor(text: string): boolean {
-  return readFields(text) !== undefined;
-}
-
 type Fields = [
   list: string,
   after: string | null,

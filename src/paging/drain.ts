@@ -28,17 +28,17 @@ interface DrainOptions {
 }
 
 /**
- * What the caller gets of an interrupted drain: the records before the failure (`parts`); no records, but it can read
- * them again in two parts (`whole`); or no records, where a part would be useless, as for a count (`result`).
+ * What the caller gets of an interrupted drain: the records before the failure (`parts`); or no records, but it can read
+ * them again in two parts (`whole`).
  */
-type Delivered = 'parts' | 'whole' | 'result';
+type Delivered = 'parts' | 'whole';
 
 /**
  * Yields the records of a walk page by page, up to the limit and the budget: `offsets` are those to return.
  *
  * @param pages a walk that begins behind `position`
- * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED, RATE_LIMITED or FORBIDDEN, each with `drained` and,
- *   where parts are useful, `resumeAfter`; the failure itself if it came before the first record, since there is nothing
+ * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED, RATE_LIMITED or FORBIDDEN, each with `drained` and
+ *   `resumeAfter`; the failure itself if it came before the first record, since there is nothing
  *   to resume
  */
 export async function* drain<R>(
@@ -50,7 +50,7 @@ export async function* drain<R>(
   let end = position;
   const facts = (): DrainFacts => ({
     drained,
-    resumeAfter: delivered === 'result' || !end ? null : toCursor(end),
+    resumeAfter: end && toCursor(end),
     delivered,
   });
   try {
@@ -61,17 +61,13 @@ export async function* drain<R>(
       drained += offsets.length;
       end = endOf({ page, offsets }) ?? end;
       yield { page, offsets };
-      if (offsets.length < wanted.length) throw limitExceeded(budget, facts());
+      if (offsets.length < wanted.length) throw limitExceeded(budget.max, facts());
       if (drained === limit) return;
     }
   } catch (error) {
-    // The records are not used, and another walk may follow.
-    if (delivered === 'result') budget.left += drained;
     if (signal.aborted || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;
     const cause = causeOf(error);
-    // A count that the gateway refuses to continue is refused as it is: the caller knows of no drain.
-    const isRefused = delivered === 'result' && cause === error;
-    throw drained === 0 || isRefused ? cause : interrupted(error, facts());
+    throw drained === 0 ? cause : interrupted(error, facts());
   }
 }
 
@@ -121,20 +117,21 @@ interface DrainFacts {
   readonly delivered: Delivered;
 }
 
-function limitExceeded({ max }: DrainBudget, { delivered, ...facts }: DrainFacts): GraphQLError {
+/** @param facts undefined for a count */
+export function limitExceeded(max: number, facts?: DrainFacts): GraphQLError {
+  const { delivered, ...extensions } = facts ?? {};
   return codedError(
     'DRAIN_LIMIT_EXCEEDED',
-    `One operation may drain at most ${max} records, and there are more. ${IN_THE_ANSWER[delivered]}` +
+    `One operation may drain at most ${max} records, and there are more. ${delivered ? IN_THE_ANSWER[delivered] : ''}` +
       'Narrow the list by its filters or with `limit`, ' +
       'page through it with the connection, or have the operator raise DRAIN_MAX_ITEMS.',
-    { extensions: { ...facts, max } },
+    { extensions: { ...extensions, max } },
   );
 }
 
 const IN_THE_ANSWER: Readonly<Record<Delivered, string>> = {
   parts: 'The records before this error are valid. ',
   whole: 'None of them is in this answer. ',
-  result: '',
 };
 
 /**
@@ -174,17 +171,13 @@ function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
 
 /** Says what the caller can do now. Resuming behind records that the caller never got would lose them silently. */
 function nextSteps({ delivered, drained }: DrainFacts, code?: string): string {
-  switch (delivered) {
-    case 'parts':
-      return `${IN_THE_ANSWER.parts}Go on behind them with \`after\` set to the resumeAfter of this error.`;
-    case 'whole':
-      return (
-        // To whom it is forbidden, it stays so.
-        `${IN_THE_ANSWER.whole}${code === 'FORBIDDEN' ? 'Read' : 'Send the operation again; or read'} ` +
-        `these records with \`limit: ${drained}\`, ` +
-        'and those behind them with `after` set to the resumeAfter of this error; or stream the list, which keeps what came.'
-      );
-    case 'result':
-      return 'Send the operation again.';
+  if (delivered === 'parts') {
+    return `${IN_THE_ANSWER.parts}Go on behind them with \`after\` set to the resumeAfter of this error.`;
   }
+  return (
+    // To whom it is forbidden, it stays so.
+    `${IN_THE_ANSWER.whole}${code === 'FORBIDDEN' ? 'Read' : 'Send the operation again; or read'} ` +
+    `these records with \`limit: ${drained}\`, ` +
+    'and those behind them with `after` set to the resumeAfter of this error; or stream the list, which keeps what came.'
+  );
 }

@@ -72,16 +72,6 @@ describe('a drain', () => {
     expect(error).toMatchObject({ extensions: { code: 'DRAIN_LIMIT_EXCEEDED', drained: 0 } });
   });
 
-  test('that only counts has no resumeAfter, and gives its records back to the budget', async () => {
-    const budget = { max: 20, left: 20 };
-    const { error } = await drained(letters(6, failed), { budget, delivered: 'result' });
-    expect(error).toMatchObject({
-      message: expect.stringContaining('Send the operation again.'),
-      extensions: { code: 'DRAIN_INTERRUPTED', drained: 6, resumeAfter: null },
-    });
-    expect(budget.left).toBe(20);
-  });
-
   test('whose caller leaves ends with the reason of the caller', async () => {
     const signal = AbortSignal.abort(new Error('left'));
     const { error } = await drained(letters(6, signal.reason), { signal });

@@ -114,9 +114,6 @@ test.each([
     expect(errors?.map(({ extensions }) => extensions?.['code'])).toEqual(
       isAccepted ? undefined : ['CURSOR_INVALID'],
     );
-    const plain = 'query ($after: String) { activeCandidates(after: $after) { items { id } } }';
-    const explained = (await full.ask(plain, { after: cursor })).errors![0]!.message;
-    expect(explained).toMatch(/this `after` is a cursor of a connection/);
   },
 );
 
