@@ -2,7 +2,6 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { someOf } from './support/random/some-of.ts';
 import { temporaryFolder } from './support/temporary-folder.ts';
 
 const UNSAFE: readonly [string, (path: string) => void][] = [
@@ -23,7 +22,7 @@ test('compiled code is kept in a folder that only this user can write to', () =>
   expect(cacheOf(folder)).toContain(folder);
 });
 
-test.each(someOf(UNSAFE))('no compiled code is taken from a folder %s', (_, prepare) => {
+test.each(UNSAFE)('no compiled code is taken from a folder %s', (_, prepare) => {
   const folder = `${newPath()}/cache`;
   prepare(folder);
   expect(cacheOf(folder)).toBe('none');

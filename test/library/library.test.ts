@@ -141,6 +141,14 @@ describe('createGateway', () => {
     });
   });
 
+  test('opens while its database is down, and answers with a code until it is up', async () => {
+    const TOKEN_STORE = 'postgres://me:secret@127.0.0.1:9/tokens';
+    await using opened = await open({ settings: { TOKEN_STORE, TOKEN_RESCUE_DIR: folder.path } });
+    expect(await opened.ask(ALL)).toMatchObject({
+      errors: [{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }],
+    });
+  });
+
   test('logs to the log that it is given; without one, warnings and errors go to the standard error', async () => {
     const loud = { RECRUITING_AGENT: 'example-inc/1.0', LOG_LEVEL: undefined };
     const { log, logged } = recordingLog();
