@@ -21,10 +21,9 @@ export async function createLog(options: LogOptions): Promise<Logger> {
     singleLine: true,
     // pino-pretty writes a message as it is, so a line feed in it could begin a forged line.
     messageFormat: ({ msg }) =>
-      typeof msg === 'string' ? msg.replace(ALL_CONTROLS, (c) => `\\${escape(c)}`) : '',
+      typeof msg === 'string' ? JSON.stringify(msg).slice(1, -1).replaceAll('\\"', '"') : '',
   });
-  // Twice escaped: pino-pretty parses the line.
-  return pino(settings, { write: (line) => void stream.write(printable(line, '\\')) });
+  return pino(settings, stream);
 }
 
 /** Returns a log of another program that describes errors like `createLog` does. */
@@ -41,25 +40,12 @@ function collecting(destination: DestinationStream): DestinationStream & { flush
   const flush = () => {
     const collected = lines;
     lines = [];
-    if (collected.length > 0) destination.write(printable(collected.join('')));
+    if (collected.length > 0) destination.write(collected.join(''));
   };
   return {
     write: (line) => void (lines.push(line) === 1 && setTimeout(flush, COLLECTING_MS)),
     flush,
   };
-}
-
-const CONTROLS_ABOVE_ASCII = /[\u007f-\u009f\u2028\u2029]/g;
-// oxlint-disable-next-line no-control-regex -- it matches them on purpose
-const ALL_CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
-
-/** JSON does not escape these, and a terminal that shows the log would obey some of them. */
-function printable(json: string, before = ''): string {
-  return json.replace(CONTROLS_ABOVE_ASCII, (control) => before + escape(control));
-}
-
-function escape(control: string): string {
-  return `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 interface Described {
