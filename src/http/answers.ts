@@ -100,7 +100,7 @@ export function createAnswers({ engine, mask: maskFor }: AnswersParts) {
       exchange.notes.operationType ??= operation.type;
       if (isParts(results)) return multipartReply(writtenParts(results, mask));
       const { status, headers } = httpOf(results, accepts.json === JSON_TYPE);
-      const reply = wholeReply(writeResult(results, mask), accepts);
+      const reply = wholeReply(await writeResult(results, mask), accepts);
       return { ...reply, status, headers: { ...headers, ...reply.headers } };
     },
   };
@@ -187,11 +187,11 @@ async function* writtenParts(
       // Yoga makes such a result when a plugin throws.
       const { data, errors, hasNext } = result;
       if (errors && data === undefined && hasNext === undefined) throw errors[0] ?? aborted();
-      yield [writeResult(result, mask)];
+      yield await writeResult(result, mask);
       more = { hasNext: false };
     }
   } catch (error) {
-    yield [writeResult({ errors: [error as GraphQLError], ...more }, mask)];
+    yield await writeResult({ errors: [error as GraphQLError], ...more }, mask);
   }
 }
 

@@ -1,7 +1,9 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ExecutionResult, GraphQLError } from 'graphql';
 import { resultOf, ServiceGraphQLError } from '../engine/answer.ts';
 import { parseExactly } from '../engine/json.ts';
 import type { Payload } from '../engine/stream.ts';
+import type { Piece } from './reply.ts';
 
 /*
  * Results as plugins see them: plain values, which they may read and change at will, and errors whose `originalError` is
@@ -38,13 +40,12 @@ export async function payloadResult(payload: Payload): Promise<PayloadResult> {
 /** Replaces an unexpected error by one for callers. */
 export type MaskAny = (error: unknown) => GraphQLError;
 
-/** Writes any result as JSON. */
-export function writeResult(
+/** Writes any result as JSON: a long list at the root in several turns of the event loop, so that others get theirs. */
+export async function writeResult(
   { data, errors, extensions, incremental, ...others }: PayloadResult,
   mask: MaskAny,
-): string {
-  return JSON.stringify({
-    data,
+): Promise<Piece[]> {
+  const rest = {
     ...shownErrors(errors, mask),
     ...(extensions && shownExtensions(extensions)),
     incremental: incremental?.map((entry) => ({
@@ -52,7 +53,33 @@ export function writeResult(
       ...shownErrors(entry['errors'] as PayloadResult['errors'], mask),
     })),
     ...others,
-  });
+  };
+  if (!data || !Object.values(data).some(isLong)) return [JSON.stringify({ data, ...rest })];
+  const pieces: Piece[] = [];
+  for (const [key, value] of Object.entries(data)) {
+    // A field that a plugin has made undefined is left out, as JSON does.
+    const written = isLong(value) ? await writeList(value) : [JSON.stringify(value)];
+    if (written[0] !== undefined) pieces.push(',', `${JSON.stringify(key)}:`, ...written);
+  }
+  const after = JSON.stringify(rest).slice(1, -1);
+  return ['{"data":{', ...pieces.slice(1), '}', after && `,${after}`, '}'];
+}
+
+/** The elements that are written in one turn: some milliseconds of work. Written at once, results blocked for 0.5 s. */
+const ELEMENTS_IN_A_TURN = 1_000;
+
+function isLong(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value) && value.length > ELEMENTS_IN_A_TURN;
+}
+
+async function writeList(list: readonly unknown[]): Promise<Piece[]> {
+  const pieces: Piece[] = [];
+  for (let from = 0; from < list.length; from += ELEMENTS_IN_A_TURN) {
+    const elements = list.slice(from, from + ELEMENTS_IN_A_TURN);
+    pieces.push(from === 0 ? '[' : ',', JSON.stringify(elements).slice(1, -1));
+    await nextTurn();
+  }
+  return [...pieces, ']'];
 }
 
 function shownErrors(errors: PayloadResult['errors'], mask: MaskAny) {
