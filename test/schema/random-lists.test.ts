@@ -273,6 +273,9 @@ function filtersOf({ filters, cursor }: Habits): readonly string[] {
   return filters.filter((name) => name !== cursor);
 }
 
+/** Their fields of one name have several types. */
+const ERRORS = ['RowError', 'RowLockedError'];
+
 function sdlOf(habits: Habits): string {
   const { cursor, items, isCounted, identity } = habits;
   const args = [
@@ -281,11 +284,11 @@ function sdlOf(habits: Habits): string {
     ...filtersOf(habits).map((name) => `${name}: ${name === 'beforeCursor' ? 'String' : 'Int'}`),
   ];
   const results = [
-    resultOf('RowsResult', habits.page, ['RowPage', 'RowError']),
-    resultOf('BoxResult', habits.byId, ['Box', 'RowError']),
+    resultOf('RowsResult', habits.page, ['RowPage', ...ERRORS]),
+    resultOf('BoxResult', habits.byId, ['Box', ...ERRORS]),
     resultOf('RowResult', habits.byId, [
       typeAt(0, habits),
-      'RowError',
+      ...ERRORS,
       ...(habits.hasPublicForm ? ['RowPublic'] : []),
     ]),
   ];
@@ -318,6 +321,7 @@ function sdlOf(habits: Habits): string {
     }
     ${object('RowPublic', 'id: Int! value: String!')}
     ${object('RowError', 'code: String! message: String!')}
+    ${object('RowLockedError', 'code: Int! message: String')}
     ${object(
       'RowPage',
       `items: [Row${habits.isNullable ? '' : '!'}]! pageInfo: PageInfo!
