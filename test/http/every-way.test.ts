@@ -127,9 +127,10 @@ const onlyWith = (headers: Record<string, string>): SentRequest => ({
 });
 const many = (count: number, make: (at: number) => string) =>
   Array.from({ length: count }, (_, at) => make(at)).join(' ');
+const DOUBLED = '{ me { ...F0 } }';
 /** Each fragment spreads the next one twice. */
 const doubling = (levels: number, twice: (next: string) => string) =>
-  `{ me { ...F0 } } ${many(levels, (at) => `fragment F${at} on Candidate { ${twice(`...F${at + 1}`)} }`)} fragment F${levels} on Candidate { id }`;
+  `${DOUBLED} ${many(levels, (at) => `fragment F${at} on Candidate { ${twice(`...F${at + 1}`)} }`)} fragment F${levels} on Candidate { id }`;
 const PAIRS = Array.from({ length: 8 }).reduce<string>(
   (inside) => `friends { ${inside} } friends { ${inside} }`,
   'id',
@@ -298,6 +299,9 @@ const REFUSED: readonly Row[] = [
     },
     'an unknown field': '{ nothing }',
     'a reserved name': '{ me { _rs: id } }',
+    'a variable with a reserved name':
+      'query ($_rs: Boolean = true) { me { id @include(if: $_rs) } }',
+    'another field as __typename': '{ me { __typename: id } }',
     'a missing variable': BY_ID,
     'a wrong variable': {
       ...query(BY_ID, { variables: { id: REPEATED } }),
@@ -373,6 +377,10 @@ const REFUSED: readonly Row[] = [
       '{ me { ... on Candidate { vacancy { a: candidates { b: items { c: id } } } } } }',
       /5 levels deep.* 3 aliases/,
     ],
+    'levels of another operation': query(
+      `query A { me { id } } query B { me { ... on Candidate { vacancy { candidates { items { id } } } } } }`,
+      { operationName: 'A' },
+    ),
     'levels for a router': {
       ...asGate,
       ...query('{ candidate(id: 1) { vacancy { lead { vacancy { id } } } } }'),
@@ -403,6 +411,16 @@ const REFUSED: readonly Row[] = [
         doubling(60, (next) => `a: friends { ${next} } b: friends { ${next} }`),
         /more than 1000000 fields/,
       ],
+      'fields of two operations': {
+        ...query(
+          doubling(11, (next) => `${next} ${next}`).replace(
+            DOUBLED,
+            `query A ${DOUBLED} query B ${DOUBLED}`,
+          ),
+          { operationName: 'A' },
+        ),
+        says: /^The document has 1\d{4} fields/,
+      },
       'levels of lists': [
         `{ candidate(id: ${'['.repeat(100_000)}) { id } }`,
         /2000 tokens|nested too deeply/,

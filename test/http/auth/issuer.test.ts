@@ -99,17 +99,14 @@ test('a withdrawn key is refused once the key set has reached its age', async ()
   expect([await has('second'), await has('ec')]).toEqual([false, true]);
 });
 
+const status =
+  (code: number): RequestListener =>
+  (_, response) =>
+    response.writeHead(code, { location: '/other' }).end('secret');
+
 test.each<[string, RequestListener, string]>([
-  [
-    'refuses',
-    (_, response) => response.writeHead(500).end('secret'),
-    'the server answered with status 500',
-  ],
-  [
-    'points elsewhere',
-    (_, response) => response.writeHead(302, { location: '/other' }).end(),
-    'the server answered with status 302',
-  ],
+  ['refuses', status(500), 'the server answered with status 500'],
+  ['points elsewhere', status(302), 'the server answered with status 302'],
   ['is no JSON', (_, response) => response.end('<p>secret</p>'), 'the answer is not JSON'],
   ['has no list', answering({ keys: 'none' }), 'the answer is not a set of keys'],
   ['never begins', () => {}, 'no complete answer within 0.2 s'],
@@ -122,11 +119,8 @@ test.each<[string, RequestListener, string]>([
     expect(await known.has('ec')).toBe(true);
     issuer.answer(reply);
     known.clock.jump(MAX_AGE_MS);
-    expect([await known.has('ec'), await known.has('ec'), known.fetched()]).toEqual([
-      true,
-      true,
-      2,
-    ]);
+    for (let time = 0; time < 2; time += 1) expect(await known.has('ec')).toBe(true);
+    expect(known.fetched()).toBe(2);
     expect(known.logged).toMatchObject([{ level: 40, reason }]);
 
     const fresh = keys({ timeoutMs });
@@ -136,8 +130,12 @@ test.each<[string, RequestListener, string]>([
 
     issuer.answer(answering({ keys: [SECOND] }));
     for (const { clock, has } of [known, fresh]) {
-      clock.jump(RETRY_MS);
-      await expect.poll(() => has('ec')).toBe(false);
+      // On a busy machine this one may also take too long, and has to be tried again.
+      const retried = () => {
+        clock.jump(RETRY_MS);
+        return has('ec');
+      };
+      await expect.poll(retried).toBe(false);
       expect(await has('second')).toBe(true);
     }
   },
