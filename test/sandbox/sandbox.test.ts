@@ -190,6 +190,32 @@ test('an access token is valid until its own expiry, also after a refresh', asyn
   expect(await refusalOf(url, 'made-up')).toBe('token_invalid');
 });
 
+const JSON_TYPE = 'application/json; charset=utf-8';
+const FORM = 'application/x-www-form-urlencoded';
+const REFRESH = 'grant_type=refresh_token&refresh_token=x';
+
+test.each<[string, number, RegExp, path: string, type?: string, body?: string]>([
+  ['an unknown path', 404, /nothing at this address/, '/nowhere'],
+  ['another method', 405, /Only POST/, '/graphql'],
+  ['another content type', 415, /application\/json/, '/graphql', 'text/plain', '{"query":"{a}"}'],
+  ['a body that is not JSON', 400, /query is a string/, '/graphql', JSON_TYPE, 'query'],
+  ['a body without a query', 400, /query is a string/, '/graphql', JSON_TYPE, 'null'],
+  ['another grant', 400, /unsupported_grant_type/, '/oauth/token', FORM, 'grant_type=password'],
+  ['a grant that is no form', 400, /unsupported_grant_type/, '/oauth/token', JSON_TYPE, REFRESH],
+  ['an unknown refresh token', 400, /invalid_grant/, '/oauth/token', FORM, REFRESH],
+])('a request with %s is refused with %i', async (_, status, message, path, type, body) => {
+  const { service, set } = await start();
+  const headers = { authorization: `bearer ${set.access_token}`, 'content-type': type ?? '' };
+  const method = body === undefined ? 'GET' : 'POST';
+  const init = { method, headers, ...(body !== undefined && { body }) };
+  const response = await fetch(`${service.url}${path}?x=1`, init);
+  expect([response.status, await response.text()]).toEqual([
+    status,
+    expect.stringMatching(message),
+  ]);
+  expect(response.headers.get('allow')).toBe(status === 405 ? 'POST' : null);
+});
+
 test('an administrator makes and revokes tokens over HTTP', async () => {
   const sandbox = await startSandbox();
   onTestFinished(() => sandbox.close());
@@ -197,6 +223,8 @@ test('an administrator makes and revokes tokens over HTTP', async () => {
   const post = async (action: string) =>
     (await fetch(`${url}/account/${action}`, { method: 'POST' })).text();
   const old = await openLink(sandbox);
+  // The link of refreshed tokens works no more; the new one does.
+  expect((await exchange(url, old)).status).toBe(200);
   const made = await openLink({ tokenLink: (await post('tokens')).trim() });
   const expectRevoked = async (set: TokenSet) => {
     expect(await refusalOf(url, set.access_token)).toBe('token_revoked');
