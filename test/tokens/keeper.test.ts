@@ -317,7 +317,8 @@ test.each<Row>([
   {
     fault:
       'an access token that was accepted is refused as expired after 6 s: it is renewed at once',
-    happens: [accepts(2), 6_000, ask, 1],
+    // A late answer about the token before it says nothing about this one.
+    happens: [accepts(2), accepts(1), 6_000, ask, 1],
     sent: ['refresh-2'],
     called: ['access-next'],
   },
@@ -332,6 +333,26 @@ test.each<Row>([
     fault: 'a token that is refused for good: a trouble of the newest alone, until it is accepted',
     happens: [refuses(1), seesTroubles, refuses(2), seesTroubles, accepts(2)],
     seen: [[], ['unauthorized']],
+  },
+  {
+    fault: 'a refresh token that may be sent again in a few seconds: a caller waits for it',
+    set: { ...refusedSet, savedAt: NOON - MINUTE },
+    happens: [accepts(2), 1_000, ask, 5_000],
+    sent: ['refresh-2'],
+    called: ['access-next'],
+  },
+  {
+    fault: 'a service that cannot be reached for an hour: it is asked within seconds of its return',
+    set: imported(),
+    faults: { exchange: UNSENT },
+    happens: [
+      HOUR,
+      fails({ exchange: undefined }),
+      11_000,
+      seesToken,
+      ({ sent }) => sent.splice(0),
+    ],
+    seen: ['access-next'],
   },
   // Stores and files
   {
@@ -406,7 +427,8 @@ test.each<Row>([
       leaves(foreignSet),
       MINUTE,
     ],
-    stored: { generation: 3, pair: pairOf('next') },
+    // Its life counts from the exchange.
+    stored: { generation: 3, pair: pairOf('next'), savedAt: NOON },
     files: [{}, {}],
   },
   {
