@@ -34,9 +34,6 @@ import { fragmentNode } from './syntax.ts';
 
 /** Per operation, of all its fields of this kind together. */
 const MAX_REFERENCES = 10_000;
-/** The number of references that cost one page, in addition to the pages that are read for them. */
-const REFERENCES_PER_PAGE = 100;
-
 /** A field that returns one record by its id, like `person(id)`. */
 export class RecordField {
   readonly key: string;
@@ -113,7 +110,8 @@ export class EntitiesField {
       const { node } = this.#field.uses[0]!;
       const args = getArgumentValues(this.#definition, node, { ...call.variables.values });
       const representations = args['representations'] as readonly unknown[];
-      this.#charge(call, representations.length);
+      call.references.count += representations.length;
+      if (call.references.count > MAX_REFERENCES) throw tooMany();
       const values = await Promise.all(
         representations.map((representation, index) => this.#valueOf(call, representation, index)),
       );
@@ -124,17 +122,6 @@ export class EntitiesField {
     } catch (error) {
       return { value: null, errors: errorsAt(error, [this.key]) };
     }
-  }
-
-  /** @throws OPERATION_TOO_COMPLEX, RATE_LIMITED */
-  #charge({ references, budget }: Call, count: number): void {
-    const before = references.count;
-    references.count += count;
-    if (references.count > MAX_REFERENCES) throw tooMany();
-    // Of all fields together: 29 of 99 references each cost 28 pages.
-    const pages =
-      Math.floor(references.count / REFERENCES_PER_PAGE) - Math.floor(before / REFERENCES_PER_PAGE);
-    if (pages > 0) budget.forOverhead.spend(pages);
   }
 
   async #valueOf(call: Call, representation: unknown, index: number): Promise<FieldValue> {

@@ -4,8 +4,7 @@ import { withPath, type Answer, type AnswerError } from './answer.ts';
 import type { Call } from './call.ts';
 import type { Shared } from './shared.ts';
 import type { JsonObject } from './json.ts';
-import { compileMend, mend, type Fill, type Mend } from './mend.ts';
-import { fillNested, type NestedFiller } from './nested-lists.ts';
+import { compileMend, mended, type Mend } from './mend.ts';
 import { rootPart, type PreparedOperation } from './prepared-operation.ts';
 import { isSelected, type SelectedField } from './selected-fields.ts';
 import { readServiceAnswer, type ServiceAnswer } from './service-answer.ts';
@@ -26,7 +25,7 @@ export class ForwardedFields {
   readonly #shared: Shared;
   readonly #root: GraphQLObjectType;
   readonly #fields: readonly SelectedField[];
-  readonly #mend: Mend<NestedFiller> | undefined;
+  readonly #mend: Mend | undefined;
   readonly #request: ServiceRequest;
   /** Whether an answer without errors is the answer to the operation as it is. */
   readonly #staysText: boolean;
@@ -78,10 +77,8 @@ export class ForwardedFields {
     const { data, errors: ofService, extensions } = readServiceAnswer(answered);
     const errors: AnswerError[] = ofService.map((service) => ({ service }));
     if (this.#mend && data) {
-      const fills: Fill<NestedFiller>[] = [];
-      mend(this.#mend, data, [], this.#shared.servedNames, fills);
-      for (const { error, path } of await fillNested(call, fills))
-        errors.push(withPath(error, path));
+      const inside = await mended(this.#mend, data, this.#shared.servedNames, call);
+      for (const { error, path } of inside) errors.push(withPath(error, path));
     }
     const isUnchanged = !this.#mend && errors.length === 0;
     return {

@@ -24,7 +24,7 @@ import { ConnectionShape } from './connection-shape.ts';
 import type { Shared } from './shared.ts';
 import { ListPages } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
-import type { NestedFiller } from './nested-lists.ts';
+import type { NestedFiller } from './mend.ts';
 import type { ListDerivation, PreparedOperation } from './prepared-operation.ts';
 import {
   checkDirectives,

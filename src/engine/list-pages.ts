@@ -5,7 +5,6 @@ import {
   isNullableType,
   isRequiredArgument,
   Kind,
-  OperationTypeNode,
   print,
   type ArgumentNode,
   type FieldNode,
@@ -28,9 +27,8 @@ import type { Shared } from './shared.ts';
 import { identityOf, type Identity } from './identity.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import type { ListRecord, RecordError } from './list-record.ts';
-import { compileMend, mend, type Fill, type Mend } from './mend.ts';
-import { fillNested, type NestedFiller } from './nested-lists.ts';
-import type { PreparedOperation } from './prepared-operation.ts';
+import { compileMend, mended, type Mend } from './mend.ts';
+import { asQuery, type PreparedOperation } from './prepared-operation.ts';
 import { WayToParent } from './way-to-parent.ts';
 import { ResultUnion } from './result-union.ts';
 import { selectedFields } from './selected-fields.ts';
@@ -67,7 +65,7 @@ export class ListPages {
   readonly #adapter: Adapter;
   readonly #identity: Identity;
   readonly #keys: readonly string[];
-  readonly #mends: readonly (Mend<NestedFiller> | undefined)[];
+  readonly #mends: readonly (Mend | undefined)[];
   readonly #result: ResultUnion;
   readonly #request: (parents: number) => ServiceRequest;
   /** For the number of records that the service says; undefined if it does not say it. */
@@ -341,11 +339,11 @@ export class ListPages {
     }
     for (const [place, mending] of this.#mends.entries()) {
       if (!mending) continue;
-      const fills: Fill<NestedFiller>[] = [];
-      mend(mending, lists[place], [], this.#shared.servedNames, fills);
       const nested = requester.forNested();
+      const { servedNames } = this.#shared;
       try {
-        for (const { error, path } of await fillNested(nested.requester, fills)) {
+        const inside = await mended(mending, lists[place], servedNames, nested.requester);
+        for (const { error, path } of inside) {
           const [index, ...rest] = path;
           add(index as number, { error, place, path: rest });
         }
@@ -419,14 +417,6 @@ function badPage(what: string): PageFailedError {
     `The recruiting service returned a page ${what}. Try again later.`,
   );
   return new PageFailedError(cause.message, { cause });
-}
-
-/** A list may be read for a query only, whatever else the operation does. */
-function asQuery(prepared: PreparedOperation): PreparedOperation {
-  return {
-    ...prepared,
-    definition: { ...prepared.definition, operation: OperationTypeNode.QUERY },
-  };
 }
 
 /** The field of `pageInfo` with the page size that the service used, if there is one. */

@@ -5,7 +5,8 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import { hasFields, objectTypesOf } from '../schema/derived.ts';
-import type { Path } from './answer.ts';
+import { pathOf, type AnswerError, type FieldValue, type Path } from './answer.ts';
+import type { Requester } from './call.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import { parentIdKey, type ListDerivation, type PreparedOperation } from './prepared-operation.ts';
 import { fieldsBelow, type SelectedField } from './selected-fields.ts';
@@ -17,32 +18,38 @@ import { fieldsBelow, type SelectedField } from './selected-fields.ts';
  * `__typename` has another name here, or where a nested list belongs; most selections have none.
  */
 
-export interface MendParts<Filler> {
+/** Answers the derived field of a nested list for one parent. */
+export interface NestedFiller {
+  /** The paths of its errors begin at the field. */
+  answerBelow(requester: Requester, parentId: unknown): Promise<FieldValue>;
+}
+
+export interface MendParts {
   readonly schema: GraphQLSchema;
   readonly prepared: PreparedOperation;
   /** The served names of types by those of the service, where they differ. */
   readonly servedNames: ReadonlyMap<string, string>;
   readonly upstreamType: (served: string) => string;
   /** Compiles the derived field of a nested list. */
-  readonly compileNested: (derived: ListDerivation, field: SelectedField) => Filler;
+  readonly compileNested: (derived: ListDerivation, field: SelectedField) => NestedFiller;
 }
 
 /** The places to visit in an object. At least one. */
-export interface Mend<Filler> {
-  readonly places: readonly Place<Filler>[];
+export interface Mend {
+  readonly places: readonly Place[];
   /** Whether there are nested lists in it, or below. */
   readonly fills: boolean;
 }
 
-interface Place<Filler> {
+interface Place {
   readonly key: string;
   /** Whether it is a `__typename` whose value may have another name here. */
   readonly isTypename?: boolean;
   /** Whether the gateway has selected it for itself. */
   readonly isHidden?: boolean;
   /** Fillers of nested lists, by the service's names of the types that have them. */
-  readonly nested?: ReadonlyMap<string, { readonly filler: Filler; readonly idKey: string }>;
-  readonly below?: readonly Mend<Filler>[];
+  readonly nested?: ReadonlyMap<string, { readonly filler: NestedFiller; readonly idKey: string }>;
+  readonly below?: readonly Mend[];
 }
 
 /**
@@ -50,11 +57,11 @@ interface Place<Filler> {
  *
  * @param type of the object on which the fields are selected
  */
-export function compileMend<Filler>(
-  parts: MendParts<Filler>,
+export function compileMend(
+  parts: MendParts,
   type: GraphQLCompositeType,
   fields: readonly SelectedField[],
-): Mend<Filler> | undefined {
+): Mend | undefined {
   if (parts.servedNames.size === 0 && parts.prepared.nested.size === 0) return undefined;
   const places = fields.flatMap((field) => placeOf(parts, type, field) ?? []);
   if (places.length === 0) return undefined;
@@ -68,11 +75,11 @@ export function compileMend<Filler>(
  */
 const HIDDEN = '_rs_';
 
-function placeOf<Filler>(
-  parts: MendParts<Filler>,
+function placeOf(
+  parts: MendParts,
   type: GraphQLCompositeType,
   field: SelectedField,
-): Place<Filler> | undefined {
+): Place | undefined {
   const { schema, prepared, servedNames, upstreamType } = parts;
   const { key, name, uses } = field;
   if (key.startsWith(HIDDEN)) return { key, isHidden: true };
@@ -97,9 +104,9 @@ function placeOf<Filler>(
   return below.length > 0 ? { key, below } : undefined;
 }
 
-function nestedAt<Filler>(parts: MendParts<Filler>, field: SelectedField) {
+function nestedAt(parts: MendParts, field: SelectedField) {
   const { nested } = parts.prepared;
-  const fillers = new Map<string, { readonly filler: Filler; readonly idKey: string }>();
+  const fillers = new Map<string, { readonly filler: NestedFiller; readonly idKey: string }>();
   const uses = field.uses.flatMap((use) => nested.get(use.node) ?? []);
   for (const derived of new Set(uses.map((use) => use.derived))) {
     const ofType = field.uses.flatMap((use) => {
@@ -120,8 +127,8 @@ function nestedAt<Filler>(parts: MendParts<Filler>, field: SelectedField) {
 }
 
 /** A nested list that belongs at a place of a value. */
-export interface Fill<Filler> {
-  readonly filler: Filler;
+interface Fill {
+  readonly filler: NestedFiller;
   /** The id of the parent, as the service returned it. */
   readonly parentId: unknown;
   readonly holder: JsonObject;
@@ -130,17 +137,54 @@ export interface Fill<Filler> {
   readonly path: Path;
 }
 
-/**
- * Mends a value in place.
- *
- * @param fills receives the nested lists that belong into it. The value of each is null until it is filled
- */
-export function mend<Filler>(
-  mending: Mend<Filler>,
+interface PlacedError {
+  readonly error: AnswerError;
+  /** From the mended value. */
+  readonly path: Path;
+}
+
+/** Mends a value in place, and fills its nested lists in. @returns the errors in these */
+export async function mended(
+  mending: Mend,
+  value: unknown,
+  servedNames: ReadonlyMap<string, string>,
+  requester: Requester,
+): Promise<readonly PlacedError[]> {
+  const fills: Fill[] = [];
+  mend(mending, value, [], servedNames, fills);
+  return fillNested(requester, fills);
+}
+
+/** The nested lists that are begun at the same time. More would wait for each other anyway. */
+const AT_A_TIME = 200;
+
+/** Fills nested lists in, those of several parents at the same time, so that they share requests. */
+async function fillNested(
+  requester: Requester,
+  fills: readonly Fill[],
+): Promise<readonly PlacedError[]> {
+  const errors: PlacedError[] = [];
+  for (let from = 0; from < fills.length; from += AT_A_TIME) {
+    const some = fills.slice(from, from + AT_A_TIME);
+    const values = await Promise.all(
+      some.map(({ filler, parentId }) => filler.answerBelow(requester, parentId)),
+    );
+    for (const [at, { value, errors: inside }] of values.entries()) {
+      const { holder, key, path } = some[at]!;
+      holder[key] = value && (await value.parse());
+      for (const error of inside) errors.push({ error, path: [...path, ...pathOf(error)] });
+    }
+  }
+  return errors;
+}
+
+/** @param fills receives the nested lists that belong into the value. Each is null until it is filled */
+function mend(
+  mending: Mend,
   value: unknown,
   path: Path,
   servedNames: ReadonlyMap<string, string>,
-  fills: Fill<Filler>[],
+  fills: Fill[],
 ): void {
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) {

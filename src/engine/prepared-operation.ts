@@ -1,6 +1,7 @@
 import {
   isAbstractType,
   Kind,
+  OperationTypeNode,
   TypeInfo,
   visit,
   visitWithTypeInfo,
@@ -153,6 +154,12 @@ function refusedMutation(field: string) {
     'FORBIDDEN',
     `The mutation ${field} is switched off here. The operator can allow it with MUTATIONS.`,
   );
+}
+
+/** What the gateway asks for itself is a query, whatever else the operation does. */
+export function asQuery(prepared: PreparedOperation): PreparedOperation {
+  const definition = { ...prepared.definition, operation: OperationTypeNode.QUERY };
+  return { ...prepared, definition };
 }
 
 /**

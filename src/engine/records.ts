@@ -7,13 +7,13 @@ import {
   GraphQLString,
   isEnumType,
   Kind,
-  OperationTypeNode,
   type GraphQLInputType,
   type GraphQLOutputType,
   type SelectionNode,
 } from 'graphql';
 import { codedError } from '../errors.ts';
 import { causeOf } from '../paging/page.ts';
+import type { PagedList } from '../paging/list-walk.ts';
 import type { LookUpList } from '../paging/look-up.ts';
 import type { Adapter, ByIdField, Entity } from '../schema/derived.ts';
 import {
@@ -24,15 +24,14 @@ import {
   type FieldValue,
   type Path,
 } from './answer.ts';
-import type { Call } from './call.ts';
+import type { Call, Requester } from './call.ts';
 import type { Shared } from './shared.ts';
 import { identityText } from './identity.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import { ListPages } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
-import { compileMend, mend, type Fill, type Mend } from './mend.ts';
-import { fillNested, type NestedFiller } from './nested-lists.ts';
-import type { PreparedOperation } from './prepared-operation.ts';
+import { compileMend, mended, type Mend } from './mend.ts';
+import { asQuery, type PreparedOperation } from './prepared-operation.ts';
 import { ResultUnion } from './result-union.ts';
 import { selectedFields } from './selected-fields.ts';
 import {
@@ -75,14 +74,11 @@ export function recordLoads(
   entity: Entity,
   selections: readonly SelectionNode[],
 ): RecordLoads {
-  const query: PreparedOperation = {
-    ...prepared,
-    definition: { ...prepared.definition, operation: OperationTypeNode.QUERY },
-  };
+  const query = asQuery(prepared);
   const lookup = entity.lookup!;
   return lookup.kind === 'id'
-    ? new RecordsById(shared, query, { entity, by: lookup, selections })
-    : new RecordsInList(shared, query, { entity, adapter: lookup.adapter, selections });
+    ? new RecordsById(shared, query, { entity, found: lookup, selections })
+    : new RecordsInList(shared, query, { entity, found: lookup.adapter, selections });
 }
 
 /** Makes the value of a field of its record. @param path of the field */
@@ -97,26 +93,25 @@ export async function recordValue(loading: Promise<LoadedRecord>, path: Path): P
   }
 }
 
+interface RecordsParts<Found> {
+  readonly entity: Entity;
+  /** What they are found by. */
+  readonly found: Found;
+  readonly selections: readonly SelectionNode[];
+}
+
 /** Records that a field of the service returns by their ids, up to 50 in a request. */
 class RecordsById implements RecordLoads {
   readonly #shared: Shared;
   readonly #by: ByIdField;
   readonly #result: ResultUnion;
-  readonly #mend: Mend<NestedFiller> | undefined;
+  readonly #mend: Mend | undefined;
   readonly #request: (ids: number) => ServiceRequest;
 
   constructor(
     shared: Shared,
     prepared: PreparedOperation,
-    {
-      entity,
-      by,
-      selections,
-    }: {
-      readonly entity: Entity;
-      readonly by: ByIdField;
-      readonly selections: readonly SelectionNode[];
-    },
+    { entity, found: by, selections }: RecordsParts<ByIdField>,
   ) {
     this.#shared = shared;
     this.#by = by;
@@ -215,11 +210,9 @@ class RecordsById implements RecordLoads {
   async #textOf(call: Call, value: unknown, errors: AnswerError[]): Promise<LoadedRecord> {
     // JSON.stringify leaves it out.
     if (isJsonObject(value) && EMPTY_KEY in value) value[EMPTY_KEY] = undefined;
-    const fills: Fill<NestedFiller>[] = [];
-    if (this.#mend) mend(this.#mend, value, [], this.#shared.servedNames, fills);
-    if (fills.length > 0) {
-      for (const { error, path } of await fillNested(call, fills))
-        errors.push(withPath(error, path));
+    if (this.#mend) {
+      const inside = await mended(this.#mend, value, this.#shared.servedNames, call);
+      for (const { error, path } of inside) errors.push(withPath(error, path));
     }
     return { text: JSON.stringify(value), errors };
   }
@@ -251,15 +244,7 @@ class RecordsInList implements RecordLoads {
   constructor(
     shared: Shared,
     prepared: PreparedOperation,
-    {
-      entity,
-      adapter,
-      selections,
-    }: {
-      readonly entity: Entity;
-      readonly adapter: Adapter;
-      readonly selections: readonly SelectionNode[];
-    },
+    { entity, found: adapter, selections }: RecordsParts<Adapter>,
   ) {
     this.#shared = shared;
     this.#entity = entity;
@@ -282,21 +267,17 @@ class RecordsInList implements RecordLoads {
   async #loadAll(call: Call, ids: readonly string[]): Promise<readonly (LoadedRecord | Error)[]> {
     const { indexes, sizes, concurrency, totals, lookUps } = this.#shared.lists;
     const { name, page } = this.#adapter;
-    const list: LookUpList<ListRecord> = {
+    const listOf = (pages: ListPages, requester: Requester): PagedList<ListRecord> => ({
       name,
-      fetchPage: this.#pages.fetcher(call.forOverhead()),
+      fetchPage: pages.fetcher(requester),
       indexes,
-      size: sizes.of(this.#pages.name, page),
+      size: sizes.of(pages.name, page),
       concurrency,
       totals,
-      idsFor: (readers) => ({
-        name,
-        fetchPage: this.#ids().fetcher(this.#shared.walkRequester(call, readers)),
-        indexes,
-        size: sizes.of(this.#ids().name, page),
-        concurrency,
-        totals,
-      }),
+    });
+    const list: LookUpList<ListRecord> = {
+      ...listOf(this.#pages, call.forOverhead()),
+      idsFor: (readers) => listOf(this.#ids(), this.#shared.walkRequester(call, readers)),
     };
     const { signal, caller, operation, budget } = call;
     const found = await lookUps.find(list, ids, {

@@ -13,8 +13,7 @@ import type { AllowedMutations, ServedSchema } from '../schema/served/served-sch
 import type { Sender } from '../upstream/request.ts';
 import { Loaders, type CallParts, type CallVariables, type Requester } from './call.ts';
 import type { ListRecord } from './list-record.ts';
-import type { MendParts } from './mend.ts';
-import type { NestedFiller } from './nested-lists.ts';
+import type { MendParts, NestedFiller } from './mend.ts';
 import type { ListDerivation, OperationRules, PreparedOperation } from './prepared-operation.ts';
 import type { SelectedField } from './selected-fields.ts';
 import type { Printer } from './service-request.ts';
@@ -122,7 +121,7 @@ export class Shared {
   }
 
   /** What selections of an operation are mended with. */
-  mending(prepared: PreparedOperation): MendParts<NestedFiller> {
+  mending(prepared: PreparedOperation): MendParts {
     const { schema, servedNames, upstreamType } = this;
     return {
       schema,

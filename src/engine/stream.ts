@@ -1,5 +1,4 @@
-import type { DocumentNode, FieldNode, OperationDefinitionNode } from 'graphql';
-import { codedError } from '../errors.ts';
+import type { DocumentNode, OperationDefinitionNode } from 'graphql';
 import { hasIncremental, streamAt } from '../schema/incremental-directives.ts';
 import { fragmentsOf, onlyOperation } from '../selections.ts';
 import { JsonText, type Answer, type AnswerError, type Path, type Piece } from './answer.ts';
@@ -53,25 +52,9 @@ export function streamedLists(
   );
   return ({ variables: { values } }) =>
     fields.flatMap(({ list, nodes }) => {
-      const stream = agreed(list.key, nodes, values);
+      const stream = nodes.map((node) => streamAt(node, values)).find((each) => each);
       return stream ? [{ list, ...stream }] : [];
     });
-}
-
-/** Returns how all these nodes stream the list. @throws BAD_USER_INPUT */
-function agreed(
-  key: string,
-  nodes: readonly FieldNode[],
-  values: Readonly<Record<string, unknown>>,
-) {
-  const [stream, ...others] = nodes.map((node) => streamAt(node, values));
-  const isSame = (other: typeof stream) =>
-    other?.initialCount === stream?.initialCount && other?.label === stream?.label;
-  if (others.every(isSame)) return stream;
-  throw codedError(
-    'BAD_USER_INPUT',
-    `The operation selects ${key} at several places: stream it at each of them, with the same initialCount and no label, or give it another alias.`,
-  );
 }
 
 /**

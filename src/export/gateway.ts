@@ -136,17 +136,10 @@ const SET_KEY =
   'Set EXPORT_API_KEY to a key of this gateway; its operator makes one with `keys new <name> --scopes read`.';
 
 function unanswered(url: string, cause: unknown): GatewayFailure {
-  const reason = reasonOf(cause);
-  const advice = /SSL|EPROTO/.test(reason)
-    ? 'Check the address in --url: a gateway without TLS has http://.'
-    : 'Check that it is running, and the address in --url.';
-  const message = `The gateway at ${new URL(url).host} did not answer (${reason}). ${advice}`;
-  const isMistake = WRONG_ADDRESS.test(reason);
-  return new GatewayFailure(message, { isTemporary: !isMistake, isMistake, cause });
+  const { host } = new URL(url);
+  const message = `The gateway at ${host} did not answer (${reasonOf(cause)}). Check that it is running, and the address in --url.`;
+  return new GatewayFailure(message, { isTemporary: true, cause });
 }
-
-/** Codes of network errors that will not go away: an unknown host name, and TLS that cannot work. */
-const WRONG_ADDRESS = /^(?:ENOTFOUND|EPROTO|ERR_SSL_.*|ERR_TLS_.*|.*CERT.*|UNABLE_TO_VERIFY_.*)$/;
 
 /** The code of a network error, which fetch hides in its cause. */
 function reasonOf(error: unknown): string {

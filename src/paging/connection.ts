@@ -2,7 +2,7 @@ import { codedError } from '../errors.ts';
 import { cursorsOf, decodeCursor, type Position } from './cursor.ts';
 import { walkList, type PagedList } from './list-walk.ts';
 import { positionsIn, type PageIndex } from './page-index.ts';
-import { causeOf, CursorRefusedError, type ReadPage } from './page.ts';
+import { causeOf, CursorRefusedError, unlessRefused, type ReadPage } from './page.ts';
 import { behindPage, cursorLost, locate, walkBehind } from './resume.ts';
 import type { WalkedPages } from './walk.ts';
 
@@ -230,7 +230,8 @@ async function readKnown<R>(
     const run = await unlessRefused(
       lastOf(walkList(list, { after: late.after, records }), border, last + 1),
     );
-    if (run?.isMet) return run.places.length > last || late.after === null ? run : undefined;
+    if (run instanceof CursorRefusedError) return undefined;
+    if (run.isMet) return run.places.length > last || late.after === null ? run : undefined;
   }
   return undefined;
 }
@@ -245,15 +246,6 @@ function pagesBefore(index: PageIndex, border: string | null, count: number) {
   let { page } = at;
   while (page > 0 && records < count) records += pages[(page -= 1)]!.count;
   return { after: pages[page]?.after ?? null, records: records + 1 };
-}
-
-async function unlessRefused<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (error instanceof CursorRefusedError) return undefined;
-    throw error;
-  }
 }
 
 /** Returns the last records in front of a border, or of the whole walk. */

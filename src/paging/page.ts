@@ -50,6 +50,16 @@ export class CursorRefusedError extends Error {
   override readonly name = 'CursorRefusedError';
 }
 
+/** Returns the error if the service refuses the cursor. @throws every other error */
+export async function unlessRefused<T>(reading: Promise<T>): Promise<T | CursorRefusedError> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof CursorRefusedError) return error;
+    throw error;
+  }
+}
+
 /** The page could not be read, and reading it again now would not help. `cause` says why. */
 export class PageFailedError extends Error {
   override readonly name = 'PageFailedError';

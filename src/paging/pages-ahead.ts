@@ -1,6 +1,6 @@
 import { Slots } from '../queue.ts';
 import { joinPages, type Join } from './join.ts';
-import { CursorRefusedError, ReadPage, type FetchPage } from './page.ts';
+import { CursorRefusedError, ReadPage, unlessRefused, type FetchPage } from './page.ts';
 import type { PageIndex } from './page-index.ts';
 
 /** Pages requested ahead of the reader, for each page that may be in flight: enough to go on while a gap is read. */
@@ -105,12 +105,8 @@ export class PagesAhead<R> {
 
   /** Reads a page again. @returns undefined if the service refuses its cursor by now @throws the failure of the page */
   async readAgain(after: string | null): Promise<ReadPage<R> | undefined> {
-    try {
-      return await this.#request(after, this.#limit());
-    } catch (error) {
-      if (error instanceof CursorRefusedError) return undefined;
-      throw error;
-    }
+    const page = await unlessRefused(this.#request(after, this.#limit()));
+    return page instanceof CursorRefusedError ? undefined : page;
   }
 
   /** For the parts that are read in sequence. */

@@ -3,7 +3,7 @@ import type { Position } from './cursor.ts';
 import { identityHash } from './identities.ts';
 import { walkList, type PagedList } from './list-walk.ts';
 import { positionsIn, type PageIndex } from './page-index.ts';
-import { CursorRefusedError, ReadPage } from './page.ts';
+import { CursorRefusedError, ReadPage, unlessRefused } from './page.ts';
 import type { WalkedPages } from './walk.ts';
 
 /*
@@ -80,7 +80,7 @@ async function behindEnd<R>(
 ): Promise<ReadPage<R> | undefined> {
   if (end === null || offset < size - 1) return undefined;
   const behind = await unlessRefused(readPage(list, end, records));
-  return behind instanceof ReadPage ? behind : undefined;
+  return behind instanceof CursorRefusedError ? undefined : behind;
 }
 
 /** Whether a page may follow a record: false if another record followed it when the list was walked. */
@@ -224,15 +224,6 @@ async function readPage<R>(
 ): Promise<ReadPage<R>> {
   const first = Math.min(size.limit, Math.max(1, records));
   return new ReadPage(after, await size.fetching(fetchPage)(after, first));
-}
-
-async function unlessRefused<R>(page: Promise<ReadPage<R>>) {
-  try {
-    return await page;
-  } catch (error) {
-    if (error instanceof CursorRefusedError) return error;
-    throw error;
-  }
 }
 
 /** Returns the cursor behind a page; undefined if the list ends there, or the cursor leads nowhere. */

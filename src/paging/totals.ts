@@ -24,16 +24,14 @@ interface KeptTotal {
 const MAX_TOTALS = 10_000;
 /** The most lists counted in the background at the same time. */
 const MAX_COUNTING = 2;
-/** How long after a failed count in the background the next one begins. */
-const RETRY_MS = 10_000;
 
 /** Remembers the number of records of each list. */
 export class Totals {
   readonly #clock: Pick<Clock, 'elapsed'>;
   readonly #keptMs: number;
   readonly #totals = new LRUCache<string, KeptTotal>({ max: MAX_TOTALS });
-  /** When the count of a list in the background may begin again; Infinity while it runs. */
-  readonly #counts = new Map<string, number>();
+  /** The lists that are counted in the background. */
+  #counting = new Set<string>();
   #ending = new AbortController();
 
   /** @param seconds how long a total is returned without renewing it; 0: it is always counted */
@@ -55,7 +53,7 @@ export class Totals {
       this.#totals.delete(list);
       return undefined;
     }
-    if (age >= this.#keptMs) this.#countInBackground(list, renew);
+    if (age >= this.#keptMs) void this.#countInBackground(list, renew);
     return kept.total;
   }
 
@@ -75,30 +73,23 @@ export class Totals {
     this.#ending.abort(WALK_LEFT);
     this.#ending = new AbortController();
     this.#totals.clear();
-    this.#counts.clear();
+    this.#counting = new Set();
   }
 
-  #countInBackground(list: string, renew: (signal: AbortSignal) => AsyncIterable<unknown>): void {
-    const now = this.#clock.elapsed();
-    for (const [other, until] of this.#counts) if (until <= now) this.#counts.delete(other);
-    const running = [...this.#counts.values()].filter((until) => until === Infinity);
-    if (this.#counts.has(list) || running.length >= MAX_COUNTING) return;
-    this.#counts.set(list, Infinity);
-    void this.#count(list, renew, this.#ending.signal);
-  }
-
-  async #count(
+  async #countInBackground(
     list: string,
     renew: (signal: AbortSignal) => AsyncIterable<unknown>,
-    signal: AbortSignal,
   ): Promise<void> {
-    let until = 0;
+    const counting = this.#counting;
+    if (counting.has(list) || counting.size >= MAX_COUNTING) return;
+    counting.add(list);
+    const { signal } = this.#ending;
     try {
       for await (const _ of renew(signal)) if (signal.aborted) return;
     } catch {
       // Whoever needs the total once it is too old counts it, and gets that count's error.
-      until = this.#clock.elapsed() + RETRY_MS;
+    } finally {
+      counting.delete(list);
     }
-    if (!signal.aborted) this.#counts.set(list, until);
   }
 }

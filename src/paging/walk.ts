@@ -78,9 +78,7 @@ export const WALK_LEFT = new DOMException('This walk has no reader left.', 'Abor
 
 /** The records that a walk has returned so far. */
 export class Seen {
-  /** Hashed only when a second page comes: see `ReadPage.identities`. */
-  #first: ReadPage | undefined;
-  #hashes: IdentitySet | undefined;
+  readonly #hashes = new IdentitySet();
   #idsAreUnique = true;
   #count = 0;
 
@@ -91,48 +89,25 @@ export class Seen {
 
   /** False once an id occurred twice in one page: from then on no record is dropped, and no page proves a join. */
   get idsAreUnique(): boolean {
-    return this.#idsAreUnique && !this.#first?.identities.hasRepeats;
+    return this.#idsAreUnique;
   }
 
   /** Takes the next page: drops the records that earlier pages had, which is what happens when a list moves. */
   take<R>(page: ReadPage<R>): WalkedPage<R> {
-    const offsets = this.#hashes || this.#first ? this.#takeNext(page) : this.#takeFirst(page);
+    const { hashes, hasRepeats } = page.identities;
+    if (hasRepeats) this.#idsAreUnique = false;
+    const offsets: number[] = [];
+    for (const [offset, hash] of hashes.entries()) {
+      const isNew = Number.isNaN(hash) || this.#hashes.add(hash);
+      if (isNew || !this.#idsAreUnique) offsets.push(offset);
+    }
     this.#count += offsets.length;
     return { page, offsets };
   }
 
   /** Returns how many records of a page were returned before. */
   repeatedBy(page: ReadPage): number {
-    const known = this.#known();
-    return page.identities.hashes.filter((hash) => known.has(hash)).length;
-  }
-
-  #takeFirst(page: ReadPage): number[] {
-    this.#first = page;
-    return page.records.map((_, offset) => offset);
-  }
-
-  #takeNext(page: ReadPage): number[] {
-    const known = this.#known();
-    const { hashes, hasRepeats } = page.identities;
-    if (hasRepeats) this.#idsAreUnique = false;
-    const offsets: number[] = [];
-    for (const [offset, hash] of hashes.entries()) {
-      const isNew = Number.isNaN(hash) || known.add(hash);
-      if (isNew || !this.#idsAreUnique) offsets.push(offset);
-    }
-    return offsets;
-  }
-
-  #known(): IdentitySet {
-    if (this.#hashes) return this.#hashes;
-    const known = (this.#hashes = new IdentitySet());
-    if (!this.#first) return known;
-    const { hashes, hasRepeats } = this.#first.identities;
-    for (const hash of hashes) if (!Number.isNaN(hash)) known.add(hash);
-    this.#idsAreUnique = !hasRepeats;
-    this.#first = undefined;
-    return known;
+    return page.identities.hashes.filter((hash) => this.#hashes.has(hash)).length;
   }
 }
 

@@ -136,18 +136,6 @@ test('pages that several operations of one caller share are charged once, and ea
   expect(codesOf(await world.ask(OTHER, FIRST))).toEqual([]);
 });
 
-test('a hundred references cost a page, those of all fields together', async () => {
-  const world = await startWorld({ config: { pagesPerMinute: 5 } });
-  const query = `query ($all: [_Any!]!) { a: _entities(representations: $all) { __typename } b: _entities(representations: $all) { __typename } }`;
-  for (const [count, code] of [
-    [498, 'BAD_USER_INPUT'],
-    [298, 'RATE_LIMITED'],
-  ] as const) {
-    const all = Array.from({ length: count / 2 }, () => ({ __typename: 'Nobody', id: '1' }));
-    expect(codesOf(await world.ask(READER, query, { all }))).toContain(code);
-  }
-});
-
 const nested = (first: number, inner: number) =>
   `vacancies(first: ${first}) { items { candidates(first: ${inner}) { items { id } } } }`;
 const CONDITION =

@@ -192,7 +192,6 @@ test.each([
   ['query ($n: Int) { allPersons @stream(initialCount: $n) { id } }', { n: null }],
   ['query ($n: Boolean = true) { allPersons @stream(if: $n) { id } }', { n: null }],
   ['{ personsConnection { edges @stream { cursor } } }', {}],
-  ['{ allPersons @stream(initialCount: 1) { id } ... { allPersons @stream { id } } }', {}],
   ['{ persons @stream { items { id } } }', {}],
 ])('a mistake is refused before anything is requested: %s %o', async (query, variables) => {
   await using gateway = await startGatewayOverService();

@@ -172,7 +172,7 @@ describe('a count in the background', () => {
     return { clock, totals, renewals, total, walked };
   }
 
-  test('is made once, and not again for ten seconds if it failed', async () => {
+  test('is made once at a time, and again after it failed', async () => {
     const { clock, renewals, total, walked } = startTotals();
     walked(7);
     clock.jump(KEPT * SECOND);
@@ -180,11 +180,7 @@ describe('a count in the background', () => {
     expect(renewals).toHaveLength(1);
     renewals[0]!.reject(new Error('down'));
     await setImmediate();
-    clock.jump(10 * SECOND - 1);
     expect(total()).toBe(7);
-    expect(renewals).toHaveLength(1);
-    clock.jump(1);
-    total();
     expect(renewals).toHaveLength(2);
   });
 
