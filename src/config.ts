@@ -32,14 +32,6 @@ export { withFieldScopes } from './config/auth.ts';
 /** The checked settings of a gateway, from the environment. */
 export type Config = Readonly<ReturnType<typeof toConfig>>;
 
-/** Lists every mistake in the environment at once, without the value of any secret. */
-export class ConfigError extends OperatorMistakes {
-  override name = 'ConfigError';
-  constructor(mistakes: readonly string[]) {
-    super('The configuration', mistakes);
-  }
-}
-
 export const VERSION = manifest.version;
 
 const MEGABYTE = 1024 * 1024;
@@ -241,7 +233,7 @@ interface Purpose {
   readonly hasSandbox?: boolean;
 }
 
-/** Reads and checks the environment of a gateway. @throws ConfigError */
+/** Reads and checks the environment of a gateway. @throws OperatorMistakes */
 export function readConfig(
   env: Environment,
   readFile: ReadFile,
@@ -256,7 +248,7 @@ export function readConfig(
  * Reads only the settings that a command needs. They do not require other settings, but an unknown variable that begins
  * like a setting of the service, the tokens or the callers is a mistake here too.
  *
- * @throws ConfigError
+ * @throws OperatorMistakes
  */
 export function readNamedSettings(
   env: Environment,
@@ -267,7 +259,7 @@ export function readNamedSettings(
   return checked(chosen, env, readFile, () => []);
 }
 
-/** @throws ConfigError with all mistakes */
+/** @throws OperatorMistakes all of them, without the value of any secret */
 function checked(
   chosen: Environment,
   env: Environment,
@@ -284,7 +276,7 @@ function checked(
     ...unknownSettings(env, Object.keys(variables.shape)),
   ];
   if (values && mistakes.length === 0) return toConfig(values, settings);
-  throw new ConfigError(mistakes);
+  throw new OperatorMistakes('The configuration', mistakes);
 }
 
 /** Reports settings that are probably mistakes but do not prevent the start. */

@@ -257,6 +257,11 @@ export class PerhapsTooBig extends Error {
   }
 }
 
+/** Returns all errors of what was thrown. */
+export function errorsThrown(thrown: unknown): readonly unknown[] {
+  return thrown instanceof AggregateError ? thrown.errors : [thrown];
+}
+
 /** A mistake that the operator must correct first, such as a setting or an option. The message says how. */
 export class OperatorMistake extends Error {
   override name = 'OperatorMistake';

@@ -3,6 +3,7 @@ import { GraphQLError, type ExecutionResult } from 'graphql';
 import type { Logger } from 'pino';
 import {
   codedError,
+  errorsThrown,
   knownCode,
   knownLimit,
   means,
@@ -45,8 +46,7 @@ export function createErrorPolicy({ clock, log, forOperator }: ErrorPolicyParts)
   ): Reply => {
     // A thousand callers may leave at once.
     if (exchange.hasLeft && isAbort(thrown)) return EMPTY_REPLY;
-    const all: readonly unknown[] = thrown instanceof AggregateError ? thrown.errors : [thrown];
-    const errors = all.map((error) => coded(mask(error, exchange)));
+    const errors = errorsThrown(thrown).map((error) => coded(mask(error, exchange)));
     exchange.notes.outcome = knownCode(errors[0]?.extensions['code']);
     const { json } = accepted(exchange.header('accept'));
     const refused = { errors, ...(extensions && { extensions }) };

@@ -1,11 +1,12 @@
 import type { ExecutionRequest } from '@graphql-tools/utils';
-import type { ExecutionResult, GraphQLError } from 'graphql';
+import type { ExecutionResult } from 'graphql';
 import { checkedFor, type SchemaOperations } from '../additions/delegate.ts';
 import { callWith } from '../additions/execution.ts';
 import { resultOf } from '../engine/answer.ts';
 import type { Call } from '../engine/call.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Payload } from '../engine/stream.ts';
+import { errorsThrown } from '../errors.ts';
 import { payloadResult, type MaskAny, type PayloadResult, type Results } from './results.ts';
 
 /** Executes an operation, in parts if it has `@stream`. What fails is a result with errors. */
@@ -35,7 +36,7 @@ export function inProcess(
       const answer = await plan.answer(call).finally(() => whole ?? call.end());
       return masked(await resultOf(answer), mask);
     } catch (error) {
-      return masked({ errors: errorsIn(error) }, mask);
+      return { errors: errorsThrown(error).map(mask) };
     }
   };
 }
@@ -63,8 +64,4 @@ function masked<R extends PayloadResult>(result: R, mask: MaskAny): R {
     ...(errors && { errors: errors.map(mask) }),
     ...(incremental && { incremental: incremental.map(ofEntry) }),
   };
-}
-
-function errorsIn(error: unknown): readonly GraphQLError[] {
-  return (error instanceof AggregateError ? error.errors : [error]) as readonly GraphQLError[];
 }

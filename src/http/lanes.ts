@@ -11,7 +11,7 @@ import {
 import type { GraphQLParams, Plugin } from 'graphql-yoga';
 import type { CallVariables } from '../engine/call.ts';
 import type { Plan } from '../engine/plan.ts';
-import { OperatorMistake } from '../errors.ts';
+import { errorsThrown, OperatorMistake } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
 import { aborted, type Answers, type Ready } from './answers.ts';
 import type { ErrorPolicy } from './error-policy.ts';
@@ -209,7 +209,7 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
       try {
         check(exchange, document, operationName);
       } catch (error) {
-        const all = errorsIn(error);
+        const all = errorsThrown(error);
         if (all.every((each) => each instanceof GraphQLError)) return all;
         throw error;
       }
@@ -249,10 +249,6 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
 }
 
 const SPECIFIED: ReadonlySet<ValidationRule> = new Set(specifiedRules);
-
-function errorsIn(error: unknown): readonly GraphQLError[] {
-  return error instanceof AggregateError ? error.errors : [error as GraphQLError];
-}
 
 function refusalOf(errors: readonly GraphQLError[] | undefined, { hasLeft }: Exchange): unknown {
   if (!errors) return new Error('A plugin has made a result without data and without errors.');

@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
-  ConfigError,
   configWarnings,
   readConfig,
   readNamedSettings,
@@ -9,6 +8,7 @@ import {
   type Config,
   type SettingName,
 } from '../../src/config.ts';
+import { OperatorMistakes } from '../../src/errors.ts';
 
 const SERVICE = { RECRUITING_URL: 'https://api.example.com' };
 const OVER_SERVICE = { ...SERVICE, ALLOW_ANONYMOUS: 'true' };
@@ -363,8 +363,8 @@ test('commands need neither a service nor credentials of callers, but valid sett
     recruitingUrl: undefined,
     tokenStore: { path: '/var/lib/tokens.db' },
   });
-  expect(() => commands({ RECRUITING_URL: 'http://api.example.com' })).toThrow(ConfigError);
-  expect(() => commands({ TOKEN_STORE_KEY: 'short' })).toThrow(ConfigError);
+  expect(() => commands({ RECRUITING_URL: 'http://api.example.com' })).toThrow(OperatorMistakes);
+  expect(() => commands({ TOKEN_STORE_KEY: 'short' })).toThrow(OperatorMistakes);
 });
 
 /** The settings as a command reads them. */
@@ -387,7 +387,7 @@ function mistakesIn(reading: () => unknown): readonly string[] {
   try {
     reading();
   } catch (error) {
-    if (error instanceof ConfigError) return error.mistakes;
+    if (error instanceof OperatorMistakes) return error.mistakes;
     throw error;
   }
   throw new Error('It was taken.');

@@ -73,7 +73,7 @@ export interface ApiKey {
 }
 
 /** Finds the owner of a key. The time that this takes does not show how similar a wrong key is to a right one. */
-export function apiKeyOwners(keys: readonly ApiKey[]): (key: string) => Caller | undefined {
+function apiKeyOwners(keys: readonly ApiKey[]): (key: string) => Caller | undefined {
   const owners = keys.map(({ name, hash, scopes }) => ({
     hash,
     caller: { name: `key:${name}`, scopes: new Set(scopes) },
