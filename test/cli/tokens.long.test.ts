@@ -104,8 +104,6 @@ const IMPORTS = {
   'a spent set, with --replace': () => ({ args: ['-', '--replace'], stdin: [MADE_UP] }),
   'a link over plain http': () => ofLink('http://a.test/a-secret-path'),
   'what is neither a link nor a file': () => ofLink('a.test/a-secret-path'),
-  'JSON as the argument': () => ofLink('{"a":"a-secret-path"}'),
-  'a page': (operator) => fileWith(operator, '<html>a-secret-path'),
   'a foreign link': () => ofLink(OF_ANOTHER),
   'a foreign link in a pipe': () => ofText(OF_ANOTHER),
 } satisfies Record<string, Cause>;
@@ -162,11 +160,6 @@ const CAUSES = {
   'a refusal of revoked tokens': async ({ service, tokens }) => {
     service.revoke();
     await tokens(['refresh']);
-  },
-  'a token refused as expired, and the last refusal': async (operator) => {
-    await operator.alter({ claim: claimed(), refusals: 3 });
-    operator.service.answerChecks(refusal('token_expired'));
-    operator.service.tokenAnswers.next({ status: 400, body: '{"error":"invalid_grant"}' });
   },
   'an answer with a pair': (operator) => refreshed(operator, (body) => ({ status: 500, body })),
   'an answer with a pair, and a loss after it': async (operator) => {
@@ -299,8 +292,6 @@ test.each<Row<keyof typeof IMPORTS>>([
   ],
   ['import', 'a link over plain http', /https:\/\//, kept(2)],
   ['import', 'what is neither a link nor a file', /is not a link.*ENOENT/, kept(2)],
-  ['import', 'JSON as the argument', /is not a link/, kept(2)],
-  ['import', 'a page', /^This is a page/, kept(1)],
   ['import', 'a foreign link', /RECRUITING_URL is .*TOKEN_LINK_ORIGIN=/s, kept(2)],
   ['import', 'a foreign link in a pipe', /RECRUITING_URL is/, kept(2)],
 ])('tokens %s over a set in use: %s', async (...row) => {
@@ -364,7 +355,6 @@ test.each<Row<keyof typeof CAUSES>>([
   ['recover', 'a lost answer', /too early, or as spent\..*are served/, fails(3, { refusals: 1 })],
   ['recover', 'a lost answer, and the last refusal', /No other pair.*tokens import/, lost(3)],
   ['recover', 'a refusal of revoked tokens', /2 times\. .*--replace`/, fails(3, { refusals: 2 })],
-  ['recover', 'a token refused as expired, and the last refusal', /No other pair/, lost(2)],
   ['recover', 'a lost set', /refuses the refresh token for good[^]*nothing was lost/, ok(2, 3)],
   ['recover', 'a set that has ended by the clock', /has reached its end[^]*was lost/, ok(2, 3)],
   ['recover', 'an answer with a pair', /answer .* is kept, and .* nothing was lost/, ok(2, 3)],
