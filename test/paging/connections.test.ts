@@ -192,18 +192,25 @@ describe.each(KINDS)('the requests of connections, with %s cursors', (kind) => {
     }
   });
 
-  test('are some twenty at most for the cursor of a removed record far from the start', async () => {
-    const world = new World(4_000, { kind });
-    const cursor = await cursorOf(world, 2_005, 2_000);
-    world.remove(2_005);
-    const requests = await world.costOf(async () => {
-      const result = await world.read({ first: 1, after: cursor }).catch(codeOf);
-      // Whether records in front of it were removed as well is unknown for an offset.
-      if (kind === 'position') expect(result).toBe('CURSOR_INVALID');
-      else expect(result).toMatchObject({ records: [2_000] });
-    });
-    expect(requests).toBeLessThanOrEqual(23);
-  });
+  test.each([
+    [{ first: 1 }, 'after', 2_000],
+    [{ last: 1 }, 'before', 2_009],
+  ])(
+    'are few for %j and a removed record far from the start, and repeat records of its page',
+    async (count, end, record) => {
+      const world = new World(4_000, { kind });
+      const cursor = await cursorOf(world, 2_005, 2_000);
+      world.remove(2_005);
+      const requests = await world.costOf(async () => {
+        const result = await world.read({ ...count, [end]: cursor }).catch(codeOf);
+        // Whether records in front of it were removed as well is unknown for an offset.
+        if (kind === 'position') expect(result).toBe('CURSOR_INVALID');
+        else expect(result).toMatchObject({ records: [record] });
+      });
+      // To read up to `before`, the whole list is walked.
+      expect(requests).toBeLessThanOrEqual(end === 'after' ? 23 : 200);
+    },
+  );
 });
 
 test('many records that were removed in front of a page do not hide its records', async () => {
@@ -280,6 +287,15 @@ test('a walk of the whole list takes a slot, and a window that the index knows c
     }
   }
   expect(slots).toBe(1);
+});
+
+test('records that were removed from pages which the index knows are replaced by those in front of them', async () => {
+  const world = new World(500);
+  await world.drain();
+  const before = (await world.read({ last: 200 })).cursors[0]!;
+  world.service.apply({ do: 'remove', at: 240, count: 55 });
+  const { records } = await world.read({ last: 60, before });
+  expect(records).toEqual(world.service.shown.slice(300 - 55 - 60, 300 - 55));
 });
 
 test('a record without an id has only its page in front of it', async () => {

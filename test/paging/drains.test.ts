@@ -66,8 +66,8 @@ describe('a drain', () => {
 
   test('of exactly the allowed length is whole, and all drains of an operation share one budget', async () => {
     const budget = { max: 20, left: 20 };
-    expect(await drained(letters(12), { budget })).toMatchObject({ error: undefined });
-    expect(await drained(letters(8), { budget })).toMatchObject({ error: undefined });
+    for (const count of [12, 8])
+      expect(await drained(letters(count), { budget })).toMatchObject({ error: undefined });
     const { error } = await drained(letters(1), { budget });
     expect(error).toMatchObject({ extensions: { code: 'DRAIN_LIMIT_EXCEEDED', drained: 0 } });
   });
@@ -95,15 +95,15 @@ describe('a drain', () => {
   });
 });
 
-/** Begins drains of lists with 60 records; `order` has the caller of each request. */
-function startDrains() {
+/** Begins drains of lists with so many records; `order` has the caller of each request. */
+function startDrains(length = 60) {
   const clock = new ManualClock();
   const drains = { walks: new SharedWalks(), slots: new WalkSlots(1, clock) };
   const callers = new CallerBudgets(0, clock);
   const order: string[] = [];
-  const begin = async (name: string, caller: string, limit?: number, keepsAll = false) => {
-    const { list } = new World(60, { limit: 10 });
-    const pages = walkTogether(drains, {
+  const walk = (name: string, caller: string, limit?: number, keepsAll = false) => {
+    const { list } = new World(length, { limit: 10 });
+    return walkTogether(drains, {
       name,
       listFor: (readers) => ({
         ...list,
@@ -122,9 +122,10 @@ function startDrains() {
       signal: new AbortController().signal,
       keepsAll,
     });
-    return (await recordsOf(pages)).records.length;
   };
-  return { drains, order, begin };
+  const begin = async (...of: Parameters<typeof walk>) =>
+    (await recordsOf(walk(...of))).records.length;
+  return { drains, order, walk, begin };
 }
 
 describe('drains at the same time', () => {
@@ -135,6 +136,25 @@ describe('drains at the same time', () => {
     expect(drains.slots).toMatchObject({ taken: 0, waiting: 0 });
     // Two walks of all pages, eight records each, and one page.
     expect(order).toHaveLength(2 * 8 + 1);
+  });
+
+  test('of which one needs only a page do not wait for the others', async () => {
+    const { drains, begin } = startDrains();
+    const { signal } = new AbortController();
+    const giveBack = await drains.slots.take({ caller: 'a', operation: {}, signal });
+    expect(await begin('ten', 'b', 10)).toBe(10);
+    giveBack();
+  });
+
+  test('go on behind the last record of a reader that has fallen behind', async () => {
+    const { walk, begin } = startDrains(400);
+    const slow = walk('all', 'slow');
+    const fast = begin('all', 'fast');
+    const { value: first } = await slow.next();
+    expect(await fast).toBe(400);
+    const read = first!.offsets.length;
+    const rest = Array.from({ length: 400 - read }, (_, at) => read + at);
+    expect((await recordsOf(slow)).records).toEqual(rest);
   });
 
   test('keep their turn to the end if they are only collected, so that not all are in memory at once', async () => {
@@ -148,12 +168,12 @@ const MEGABYTE = 1024 * 1024;
 
 describe('a shared walk', () => {
   test('gives each reader every record', async () => {
-    const list = new SharedList(100);
+    const list = sharedList(100);
     const readers = Array.from({ length: 50 }, () => list.join());
     for (const read of await Promise.all(readers.map(all))) expect(read).toEqual(list.records);
-    expect(list).toMatchObject({ begun: 1, pulled: 100 });
+    expect(list).toMatchObject({ walks: { length: 1 }, pulled: 100 });
     await all(list.join());
-    expect(list.begun).toBe(2);
+    expect(list.walks).toHaveLength(2);
   });
 
   test.each([
@@ -163,99 +183,93 @@ describe('a shared walk', () => {
   ])(
     'keeps few pages for a slow reader, who delays no other and gets every record, if they are %s',
     async (_, pages, bytes, keepsAll) => {
-      const list = new SharedList(pages, bytes);
+      const list = sharedList(pages, bytes);
       const [slow, fast] = [list.join(), list.join({ keepsAll })];
+      await slow.next();
       await slow.next();
       expect(await all(fast)).toEqual(list.records);
       expect(list.pulled).toBe(pages);
       expect(await all(slow)).toEqual(list.records.slice(1));
-      expect(list.begun).toBe(2);
+      expect(list.walks).toHaveLength(2);
     },
   );
 
   test('goes on if a reader leaves, who does not wait for its page, and ends with the last one', async () => {
-    const list = new SharedList(100);
+    const list = sharedList(100);
     const leaving = new AbortController();
     const [first, second] = [list.join({ signal: leaving.signal }), list.join()];
     await first.next();
     await second.next();
-    list.gate = Promise.withResolvers();
+    const gate = (list.gate = Promise.withResolvers<void>());
     const page = first.next();
     await setImmediate();
     leaving.abort();
     await expect(page).rejects.toThrow(/abort/i);
-    expect(list.signals[0]!.aborted).toBe(false);
-    list.gate.resolve();
+    const { signal } = list.walks[0]!;
+    expect(signal.aborted).toBe(false);
+    gate.resolve();
     await second.next();
     await second.return();
-    expect(list.signals[0]!.aborted).toBe(true);
+    expect(signal.aborted).toBe(true);
     expect(list.pulled).toBeLessThan(5);
   });
 
   test('that fails fails for all readers, behind the pages before', async () => {
-    const list = new SharedList(100);
+    const list = sharedList(100);
     list.failsAt = 3;
     const ended = [list.join(), list.join()].map((reader) => recordsOf(reader, (error) => error));
     for (const { records, error } of await Promise.all(ended)) {
-      expect(records).toEqual([0, 1, 2]);
+      expect(records).toEqual([0, 2]);
       expect(error).toBeInstanceOf(PageFailedError);
     }
   });
 
   test('is spent for together: each caller once, and only who cannot afford a page is refused', async () => {
     const callers = new CallerBudgets(40, new ManualClock());
-    const list = new SharedList(30);
-    for (let page = 0; page < 25; page += 1) callers.spend('poor');
+    const list = sharedList(30);
+    callers.spend('poor', 25);
     const join = (caller: string) => list.join({ budget: new PageBudget(callers, caller, true) });
     const rich = [join('rich'), join('rich'), join('rich')].map(all);
     await expect(all(join('poor'))).rejects.toMatchObject({ extensions: { code: 'RATE_LIMITED' } });
     for (const records of await Promise.all(rich)) expect(records).toEqual(list.records);
-    expect(list).toMatchObject({ begun: 1, pulled: 30 });
-    for (let page = 0; page < 10; page += 1) callers.spend('rich');
+    expect(list).toMatchObject({ walks: { length: 1 }, pulled: 30 });
+    callers.spend('rich', 10);
     expect(() => callers.spend('rich')).toThrow(/40 pages a minute/);
   });
 });
 
-/** A list of pages with one record each, and the walks of it. */
-class SharedList {
-  readonly walks = new SharedWalks();
-  readonly records: readonly number[];
-  readonly signals: AbortSignal[] = [];
-  failsAt = Infinity;
-  /** Holds back the next page. */
-  gate: PromiseWithResolvers<void> | undefined;
-  begun = 0;
-  pulled = 0;
-  readonly #bytes: number;
+const isNew = (number: number) => number % 3 !== 1;
 
-  constructor(pages: number, bytes = 0) {
-    this.records = Array.from({ length: pages }, (_, number) => number);
-    this.#bytes = bytes;
-  }
-
-  join(options: Partial<ReaderOptions> = {}): WalkedPages<number> {
-    const free = new PageBudget(new CallerBudgets(0, new ManualClock()), 'anybody', true);
-    const { signal } = new AbortController();
-    const begin: BeginWalk<number> = (readers, last) => this.#walk(readers, last);
-    return this.walks.join('list', begin, { budget: free, signal, ...options });
-  }
-
-  async *#walk(
-    readers: Parameters<BeginWalk<number>>[0],
-    last: WalkedPage<number> | undefined,
-  ): WalkedPages<number> {
-    this.begun += 1;
-    this.signals.push(readers.signal);
-    for (const number of this.records.slice(last ? last.page.records[0]! + 1 : 0)) {
+/** A list of pages with one record each, of which every third one has no new record, and the walks of it. */
+function sharedList(pages: number, bytes = 0) {
+  const shared = new SharedWalks();
+  const numbers = Array.from({ length: pages }, (_, number) => number);
+  const state = {
+    records: numbers.filter(isNew),
+    walks: [] as Parameters<BeginWalk<number>>[0][],
+    pulled: 0,
+    failsAt: Infinity,
+    /** Holds back the next page. */
+    gate: undefined as PromiseWithResolvers<void> | undefined,
+    join: (options: Partial<ReaderOptions> = {}): WalkedPages<number> => {
+      const budget = new PageBudget(new CallerBudgets(0, new ManualClock()), 'anybody', true);
+      const { signal } = new AbortController();
+      return shared.join('list', walk, { budget, signal, ...options });
+    },
+  };
+  async function* walk(...[readers, last]: Parameters<BeginWalk<number>>): WalkedPages<number> {
+    state.walks.push(readers);
+    for (const number of numbers.slice(last && endOf(last) ? last.page.records[0]! + 1 : 0)) {
       readers.spend();
       await setImmediate();
-      await this.gate?.promise;
-      if (number === this.failsAt) throw new PageFailedError('gone');
-      this.pulled += 1;
-      const page = { ...pageOf([String(number)], { bytes: this.#bytes }), records: [number] };
-      yield { page: new ReadPage(null, page), offsets: [0] };
+      await state.gate?.promise;
+      if (number === state.failsAt) throw new PageFailedError('gone');
+      state.pulled += 1;
+      const page = { ...pageOf([String(number)], { bytes }), records: [number] };
+      yield { page: new ReadPage(null, page), offsets: isNew(number) ? [0] : [] };
     }
   }
+  return state;
 }
 
 async function all(pages: WalkedPages<number>): Promise<number[]> {

@@ -151,6 +151,13 @@ describe('the requests of lookups', () => {
       [140],
       3,
     ],
+    [
+      'a record in front of which others were removed',
+      { kind: 'position' },
+      [{ do: 'remove', at: 0, count: 20 }],
+      [100],
+      3,
+    ],
   ])('for %s are those of their pages', async (_, traits, before, serials, most) => {
     const { world, find } = lookUpsIn(500, traits);
     await world.drain();
@@ -179,6 +186,19 @@ describe('the requests of lookups', () => {
     expect(await find([500])).toEqual([500]);
     clock.jump(WALK_AGAIN_MS);
     expect(await world.costOf(() => find([960]))).toBeGreaterThan(10);
+  });
+
+  test('for unknown ids join a walk that takes longer than that', async () => {
+    const { find, world, clock } = lookUpsIn(500);
+    const lookUps = [find([900])];
+    world.onRead = () => {
+      if (world.requests !== 5) return;
+      clock.jump(WALK_AGAIN_MS);
+      lookUps.push(find([901]));
+    };
+    expect(await lookUps[0]).toEqual([undefined]);
+    expect(await lookUps[1]).toEqual([undefined]);
+    expect(world.requests).toBeLessThan(16);
   });
 
   test('for records that were removed behind a walk are one more walk, not one each', async () => {

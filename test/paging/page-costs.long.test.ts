@@ -105,6 +105,13 @@ test('small pages cost callers about as much as full ones', async () => {
   expect((await world.ask(ALL)).errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }]);
 });
 
+test('a page of the service costs one, however many records it is asked for', async () => {
+  await using world = await startWorld(Infinity, {}, { config: { pagesPerMinute: 2 } });
+  const query = '{ persons(first: 1000) { items { id } } }';
+  for (let page = 0; page < 2; page += 1) expect((await world.ask(query)).errors).toBeUndefined();
+  expect((await world.ask(query)).errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }]);
+});
+
 test('the first page has the size of adapters.json', async () => {
   const overrides = { fields: { 'Query.persons': { page: 5 } } };
   await using world = await startWorld(10, { persons: 40 }, { overrides });

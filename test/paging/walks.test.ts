@@ -2,7 +2,13 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { walkList, type PagedList } from '../../src/paging/list-walk.ts';
 import { IndexBuilder, PageIndexes } from '../../src/paging/page-index.ts';
-import { CursorRefusedError, PageFailedError, ReadPage, type Page } from '../../src/paging/page.ts';
+import {
+  CursorRefusedError,
+  PageFailedError,
+  ReadPage,
+  SizeRefusedError,
+  type Page,
+} from '../../src/paging/page.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { MINUTE } from '../support/random/manual-clock.ts';
 import { KINDS, type Traits } from './model-service.ts';
@@ -137,6 +143,21 @@ describe('the size of pages', () => {
     const { size, fetch } = sizedList({ accepts: 25 });
     await Promise.all([1, 2, 3, 4].map(() => fetch(null, 50)));
     expect(size.limit).toBe(25);
+  });
+
+  test('is not raised by the refusal of a larger page that arrives late', async () => {
+    const { size, service, fetch, fetchPage } = sizedList({ accepts: 12 });
+    const late = Promise.withResolvers<never>();
+    let requests = 0;
+    const slow = size.fetching((after, first) => {
+      requests += 1;
+      return requests === 1 ? late.promise : fetchPage(after, first, undefined);
+    })(null, 50);
+    await fetch(null, 50);
+    service.accepts = 50;
+    late.reject(new SizeRefusedError('The page costs too much.'));
+    await slow;
+    expect(size.limit).toBe(12);
   });
 
   test('is learned from a page that the service cuts, and not from the number of records', async () => {

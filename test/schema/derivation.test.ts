@@ -27,11 +27,13 @@ describe('a nested list is derived where its parent is reached again', () => {
     ['not by an id of another type', 'job(id: Int!): Job', null],
     ['not where more is required', 'job(id: ID!, year: Int!): Job', null],
     ['not where the id may be left out', 'job(id: ID): Job', null],
+    ['not by a result with another record', 'job(id: ID!): NewsResult', null],
     ['not by a path without an id', 'holder: Holder', null],
   ])('%s', (_, fields, parent) => {
     const used = (name: string, sdl: string) => (fields.includes(name) ? sdl : '');
     const sdl = `type Query { ${fields} }
       ${used('Holder', 'type Holder { job: Job }')}
+      ${used('NewsResult', 'union NewsResult = Job | News type News { id: ID! message: String }')}
       ${used('JobResult', 'union JobResult = Job | JobError type JobError { id: ID! code: String }')}
       type Job { id: ID! notes(first: Int, after: String): NotePage! }
       type Note { id: ID! } type NotePage { items: [Note!]! pageInfo: PageInfo! }
@@ -74,10 +76,14 @@ describe('a record is found', () => {
   });
 
   test('by the field and in no other way, as adapters.json says', () => {
-    const sdl = `type Query { ${paged('jobs(%): JobPage')} job(id: ID!): Job find(key: ID!): Job } type Job { id: ID! } ${PAGES}`;
+    const sdl = `type Query { ${paged('jobs(%): JobPage')} job(id: ID!): Job find(key: ID!): Job }
+      type Job { id: ID! nr: Int } ${PAGES}`;
     const foundBy = (byId: unknown) => entity(sdl, 'Job', { types: { Job: { byId } } }).foundBy;
     expect(foundBy('find')).toBe('Query.find(key: …)');
     expect(foundBy(null)).toBe('Query.jobs');
+    const fields = { 'Query.jobs': { identity: 'nr' } };
+    const types = { Job: { byId: null } };
+    expect(entity(sdl, 'Job', { fields, types }).foundBy).toBeNull();
   });
 
   test('by an id with the scalar of the service', () => {
@@ -166,6 +172,7 @@ describe('adapters.json', () => {
       { fields: { 'Query.notes': { identity: 'nobody' } } },
       /fields\.Query\.notes: Note has no field nobody\. An identity is a scalar field/,
     ],
+    [{ fields: { 'Query.notes': { page: 0 } } }, /expected number to be >0/],
     [{ fields: { 'Query.notes': { count: 'items' } } }, /NotePage has no field items: Int/],
     [
       { types: { Nobody: { byId: 'one' } } },
@@ -210,8 +217,15 @@ test.each([
     'notes(first: Int, cursorA: String, cursorB: String): NotePage',
     '"fields": { "Query.notes": { "after": "cursorA" } }',
   ],
+  ['notes(first: Int, after: String): ArgPage', 'ArgPage.items has required arguments'],
+  ['notes(first: Int, after: String): Two', 'several types of Two are pages: NotePage, JobPage'],
+  ['notes(first: Int, after: String): IntPage', 'IntInfo.endCursor has the type Int'],
+  ['notes(first: Int, after: String): BarePage', 'Bare has no hasNextPage: Boolean'],
 ])('%s is not derived, and explain says why', (field, why) => {
-  const sdl = `type Query { ${field} } type TagPage { items: [String] pageInfo: PageInfo } type Job { id: ID! } ${PAGES}`;
+  const sdl = `type Query { ${field} } type TagPage { items: [String] pageInfo: PageInfo } type Job { id: ID! }
+    type ArgPage { items(of: Int!): [Note!]! pageInfo: PageInfo! } union Two = NotePage | JobPage
+    type IntPage { items: [Note!]! pageInfo: IntInfo! } type IntInfo { hasNextPage: Boolean! endCursor: Int }
+    type BarePage { items: [Note!]! pageInfo: Bare! } type Bare { endCursor: String } ${PAGES}`;
   const report = list(sdl, `Query.${/^\w+/.exec(field)![0]}`);
   expect(report).toMatchObject({ all: null, connection: null });
   expect(report.why[0]).toContain(why);
