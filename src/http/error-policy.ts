@@ -89,8 +89,6 @@ function coded(error: GraphQLError): GraphQLError {
   if (code === 'BAD_REQUEST' && http) http.spec = false;
   Object.assign(error.extensions, { code: 'BAD_USER_INPUT' });
   error.extensions['http'] ??= { status: 400, spec: true };
-  // It is the message of the JSON parser, which contains a piece of the body.
-  delete error.extensions['originalError'];
   return error;
 }
 

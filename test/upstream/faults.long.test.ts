@@ -282,7 +282,12 @@ test.each<[string, object, 1 | 4, number | null | 'passed on']>([
   ['TOO_MANY in its code', { extensions: { code: 'TOO_MANY_REQUESTS' } }, 4, null],
   ['RATE_LIMIT in a type outside of its extensions', { type: 'RATE_LIMITED' }, 4, null],
   ['status 429', { extensions: { http: { status: 429 } } }, 4, null],
-  ['a retry time', { extensions: { code: 'BUSY', retryAfter: 11 } }, 1, 11],
+  [
+    'retry times, of which the longest counts',
+    { retryAfter: 11, extensions: { retryAfter: 3 } },
+    1,
+    11,
+  ],
   ['a retry time as a header has it', { extensions: { retry_after: '12' } }, 1, 12],
   ['a code beside its extensions', { code: 'THROTTLED', extensions: { code: 'OTHER' } }, 4, null],
   ['only a message about it', { message: 'Rate limit exceeded (429)' }, 1, 'passed on'],
@@ -312,6 +317,11 @@ test.each<[string, Reply, object]>([
     'its own field of null may have been executed',
     json({ data: { rename: null }, errors: [{ ...THROTTLED, path: ['rename'] }] }),
     { errors: [THROTTLED] },
+  ],
+  [
+    'an error at its field, without data, says that it was not executed',
+    json({ errors: [{ ...THROTTLED, path: ['rename'] }] }),
+    { errors: [{ extensions: { code: 'UPSTREAM_RATE_LIMITED' } }] },
   ],
   [
     'an error below its field may come after it was executed',
