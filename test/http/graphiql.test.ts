@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { examples } from '../../src/http/graphiql/examples.ts';
 import { createGraphiql } from '../../src/http/graphiql/graphiql.ts';
@@ -51,6 +52,13 @@ describe('the page', () => {
     await using gateway = await startGatewayOverService({}, { config: { graphiql: false } });
     const { status, headers } = await gateway.fetch('/graphql', OPEN);
     expect([status, headers.get('content-type')]).toEqual([400, 'application/json; charset=utf-8']);
+    expect((await gateway.fetch('/', OPEN)).status).toBe(404);
+  });
+
+  test('the root leads browsers to the page, also behind a proxy that serves it under another path', async () => {
+    const { status, headers } = await sandbox.fetch('/', OPEN);
+    expect([status, headers.get('location')]).toEqual([302, 'graphql']);
+    expect((await sandbox.fetch('/', { headers: { accept: '*/*' } })).status).toBe(404);
   });
 
   test('the page is sent compressed, and only once, and says that the people of the sandbox are made up', async () => {
@@ -61,7 +69,9 @@ describe('the page', () => {
     expect(page).toContain('the people are made up');
     const zipped = await open({ 'accept-encoding': 'gzip' });
     expect(zipped.headers.get('content-encoding')).toBe('gzip');
-    expect((await zipped.arrayBuffer()).byteLength).toBeLessThan(page.length / 3);
+    const bytes = await zipped.arrayBuffer();
+    expect(bytes.byteLength).toBeLessThan(page.length / 3);
+    expect(gunzipSync(bytes).toString()).toBe(page);
     const refused = await open({ 'accept-encoding': 'gzip;q=0, identity' });
     expect(refused.headers.get('content-encoding')).toBeNull();
     const again = await open({ 'if-none-match': plain.headers.get('etag')! });
