@@ -27,6 +27,8 @@ export interface ConnectionArguments {
 export interface ConnectedList<R> extends PagedList<R> {
   /** Names the list in its cursors. Default: its name. */
   readonly nameInCursors?: string;
+  /** Returns the same list with only ids selected. Default: the list itself. */
+  readonly idsOnly?: () => PagedList;
   /** The most records of one connection. */
   readonly max: number;
   /** The name of `last` in this list, for messages. Default: `last`. */
@@ -180,6 +182,11 @@ async function ownPage<R>(
   after: Position | null,
 ): Promise<readonly Place<R>[] | undefined> {
   const isStart = before.after === null;
+  if (isStart && before.offset === 0 && !after) {
+    // With nothing in front of it, the fields of the record are no reason for an error.
+    const { read, offset } = await locate(list.idsOnly?.() ?? list, before, 0);
+    if (read.length === 1 && offset === 0) return [];
+  }
   if (!isStart && !after && before.offset <= last) return undefined;
   const { read, offset } = await locate(list, before, 0);
   if (offset === undefined) return undefined;

@@ -31,11 +31,36 @@ function over(sdl: string, resolvers: Resolvers, overrides?: object): Promise<Wo
   return startGatewayOverService({ schema }, { snapshot, overrides });
 }
 
+const rowsField = (name: string) => `${name}(first: Int, after: String): RowPage`;
+
+test('the window in front of the first record is empty, also if the fields of the record fail', async () => {
+  const rows = Array.from({ length: 9 }, (_, id) => ({ id }));
+  await using gateway = await over(
+    `type Query { ${rowsField('rows')}! }
+     type Row { id: ID! broken: Int! } type RowPage { items: [Row!]! pageInfo: PageInfo! }`,
+    {
+      Query: { rows: (_: unknown, args: PageArgs) => pageOf(rows, args) },
+      Row: {
+        broken: () => {
+          throw new Error('Broken.');
+        },
+      },
+    },
+  );
+  const { data } = await gateway.ask<{ c: { edges: { cursor: string }[] } }>(
+    '{ c: rowsConnection { edges { cursor } } }',
+  );
+  const query =
+    'query ($before: String) { rowsConnection(last: 4, before: $before) { nodes { broken } } }';
+  const before = (at: number) => ({ before: data.c.edges[at]!.cursor });
+  expect(await gateway.ask(query, before(0))).toEqual({ data: { rowsConnection: { nodes: [] } } });
+  expect((await gateway.ask(query, before(1))).errors).toMatchObject([{ message: 'Broken.' }]);
+});
+
 const emptyFirst = (_: unknown, args: PageArgs) =>
   args.after
     ? { items: [{ id: 1 }], pageInfo: { hasNextPage: false, endCursor: 'b' } }
     : { items: [], pageInfo: { hasNextPage: true, endCursor: 'a' } };
-const rowsField = (name: string) => `${name}(first: Int, after: String): RowPage`;
 
 test('a list that is null gives null, one without items no records, and an empty first page is skipped', async () => {
   await using gateway = await over(
