@@ -1,22 +1,21 @@
 import { readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { emergencyFor } from '../../src/setup/custody.ts';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import { successor } from '../../src/tokens/state.ts';
-import { quickFolder } from '../support/quick-folder.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { exchanged, NOON, pairOf } from './values.ts';
 
 const KEYS = [1, 2].map((byte) => Buffer.alloc(32, byte));
-const [sealed, other] = KEYS.map((key) => createSealer([key])) as [
-  ReturnType<typeof createSealer>,
-  ReturnType<typeof createSealer>,
-];
+const sealed = createSealer([KEYS[0]!]);
+const other = createSealer([KEYS[1]!]);
 const received = successor(exchanged(), pairOf('3'));
 
 test('a pair in an emergency file is sealed with TOKEN_STORE_KEY, private, and returned as it was received', () => {
-  const folder = join(newFolder(), 'made', 'when needed');
+  using home = temporaryFolder();
+  const folder = home.file('made/when needed');
   const emergency = emergencyFor({
     tokenStore: { kind: 'sqlite', path: join(folder, 'tokens.db') },
     tokenStoreKeys: KEYS,
@@ -40,22 +39,23 @@ test.each<[string, (path: string) => void, typeof sealed, why: string | undefine
   ['is damaged', (path) => writeFileSync(path, 'plain:{"access-3'), sealed, 'it is damaged'],
   ['was altered', alter, sealed, 'was altered'],
   ['is sealed with another key', () => {}, other, 'not among the keys'],
-  ['another process has removed', (path) => removed(path), sealed, undefined],
-  ['was not finished in a crash', (path) => unfinished(path), sealed, undefined],
+  ['another process has removed', removed, sealed, undefined],
+  ['was not finished in a crash', unfinished, sealed, undefined],
 ])('an emergency file that %s counts as nothing, or its reason is reported', (...row) => {
   const [, harm, sealer, why] = row;
-  const folder = newFolder();
-  const emergency = emergencyIn(folder, sealed);
+  using folder = temporaryFolder();
+  const emergency = emergencyIn(folder.path, sealed);
   emergency.put(received, NOON);
   const path = emergency.pathOf(received);
   harm(path);
-  const files = emergencyIn(folder, sealer).read();
+  const files = emergencyIn(folder.path, sealer).read();
   expect(files).toEqual(why === undefined ? [] : [{ path, why: expect.stringContaining(why) }]);
   expect(JSON.stringify(files)).not.toContain('access-3');
 });
 
 test('a folder that cannot be written is reported, and throws nothing', () => {
-  const file = join(newFolder(), 'a file');
+  using folder = temporaryFolder();
+  const file = folder.file('a file');
   writeFileSync(file, '');
   expect(emergencyIn(file, sealed).put(received, NOON)).toBe(false);
 });
@@ -74,10 +74,4 @@ function removed(path: string): void {
 function unfinished(path: string): void {
   rmSync(path);
   writeFileSync(`${path}.part`, 'aes-256-gcm:');
-}
-
-function newFolder(): string {
-  const folder = quickFolder();
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
 }

@@ -313,6 +313,8 @@ test.each<[string, Answer, object]>([
 
 test.each<[string, Answer, RegExp, isPassing: boolean]>([
   ['that is dead', json(404, {}), /is dead \(status 404\).*new link/, false],
+  ['that has ended', json(410, {}), /is dead \(status 410\)/, false],
+  ['that is limited', json(429, {}), /Wait until the service works again/, true],
   ['that shows a page', page(200), /page for people.*tokens import <file>/, false],
   ['that redirects', redirect, /redirect.*tokens import <file>/, false],
   ['of a service that is down', json(503, {}), /Wait until the service works again/, true],
