@@ -11,7 +11,7 @@ const snapshot = readFileSync('schema/rich.graphql', 'utf8');
 const FIELDS = 'id allCandidates { id comments(first: 50) { items { text } } }';
 
 /** Exports the vacancies with their candidates. Its waits end at once, and take their time on the clock. */
-async function exportWith(pagesPerMinute: number) {
+async function exportWith(pagesPerMinute: number, after?: string) {
   const clock = new ManualClock();
   await using inside = await startGatewayOverService(
     { schema: 'rich' },
@@ -27,7 +27,7 @@ async function exportWith(pagesPerMinute: number) {
   const read = readPages({
     gateway,
     list,
-    after: undefined,
+    after,
     needed: () => Infinity,
     patience: new Patience(hasty, signal, (_failure, seconds) => void waits.push(seconds)),
     signal,
@@ -62,4 +62,9 @@ test('a record that costs more than a minute has is an error after one try with 
   expect(error).toMatchObject({
     message: expect.stringMatching(/single record .* Select less, .*\(first: n\), .*without --url/),
   });
+});
+
+test('a list is read from its start where the cursor of an interrupted export is not found', async () => {
+  const { records, error } = await exportWith(0, 'cursor of a removed record');
+  expect({ records, error }).toEqual({ records: (await exportWith(0)).records, error: undefined });
 });
