@@ -1,8 +1,15 @@
 import { GraphQLError, parse, print, type ExecutionResult } from 'graphql';
 import { expect, test } from 'vitest';
+import { readConfig, type Config } from '../../src/config.ts';
+import { createManagedExecutor } from '../../src/gateway.ts';
+import { keeperParts } from '../../src/setup/custody.ts';
+import { NO_EMERGENCY } from '../../src/tokens/emergency.ts';
+import { machineWith } from '../support/gateway/gateway.ts';
+import { agingParts, refreshedOnce } from '../support/gateway/over-service.ts';
+import { recordingLog } from '../support/gateway/recording-log.ts';
+import { startService, type ServiceOptions } from '../service/service.ts';
 import { fullService } from '../service/full.ts';
 import { after, honest, json, silence, text } from '../service/replies.ts';
-import { startManagedExecutor } from './managed-executor.ts';
 
 const PAGE = parse('query Page($first: Int) { persons(first: $first) { items { id } } }');
 const ONE = { data: { persons: { items: [{ id: expect.any(String) }] } } };
@@ -104,3 +111,30 @@ test.each([
   ]);
   expect(service.upstream.received).toEqual([]);
 });
+
+/** The executor by itself. Its token set was imported, and refreshed once a minute ago. Retries do not wait. */
+async function startManagedExecutor(upstreamOptions: ServiceOptions = {}) {
+  const upstream = await startService(upstreamOptions);
+  const config = {
+    ...readConfig({}, () => ''),
+    recruitingUrl: upstream.url,
+    tokenLink: upstream.tokenLink,
+    upstreamTimeoutMs: 1_000,
+  } as Config & { recruitingUrl: string };
+  const { store, clock, age } = agingParts();
+  const { log } = recordingLog();
+  const machine = machineWith(clock);
+  const tokens = keeperParts(config, { store, emergency: NO_EMERGENCY, machine, log });
+  const executor = await createManagedExecutor({ config, tokens, clock, log });
+  await refreshedOnce(store);
+  age(60_000);
+  return {
+    execute: executor.execute,
+    upstream,
+    [Symbol.asyncDispose]: async () => {
+      await executor.close();
+      await store.close();
+      await upstream[Symbol.asyncDispose]();
+    },
+  };
+}

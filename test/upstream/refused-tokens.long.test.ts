@@ -1,13 +1,15 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { codesOf } from '../support/gateway/codes.ts';
 import {
+  refreshedOnce,
   startGatewayOverService,
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
-import type { ServiceOptions } from '../service/service.ts';
+import { startService, type ServiceOptions } from '../service/service.ts';
 import { fullSdl, fullService } from '../service/full.ts';
 import { after, honest, refusal } from '../service/replies.ts';
-import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { startGateway, type TestGatewayOptions } from '../support/gateway/gateway.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 const RENAME = 'mutation { rename(id: 1, name: "Ada") { name } }';
@@ -114,6 +116,29 @@ test('an expired token whose refresh token is spent is TOKENS_LOST for all calle
     expect(await askAll()).toEqual(new Set(['TOKENS_LOST']));
   }
   expect(counts(gateway).grants).toBe(grants + 4);
+});
+
+test('no request fails and no alarm is raised if the service knows a new access token late, and the old one no longer', async () => {
+  await using service = await startService({ revokeOnRefresh: true });
+  // Its clock is real, and its token new.
+  await using gateway = await startGateway(service);
+  await refreshedOnce(gateway.store);
+  const { pair } = (await gateway.store.read()).state!;
+  const knownFrom = performance.now() + 600;
+  service.answer((response, received, sandbox) => {
+    const isKnown = received.token !== pair.accessToken || performance.now() >= knownFrom;
+    return (isKnown ? honest : refusal('token_unknown'))(response, received, sandbox);
+  });
+  const answers = await Promise.all(
+    Array.from({ length: 120 }, async (_, index) => {
+      await delay(index * 8);
+      return gateway.ask(PERSONS, { first: index + 1 });
+    }),
+  );
+  expect(answers.flatMap(({ errors = [] }) => errors)).toEqual([]);
+  expect(service.stats.requests.oauthToken).toBe(1);
+  expect(await gateway.gateway.metrics.text()).toContain('{trouble="unauthorized"} 0');
+  expect(gateway.logged.filter(({ level }) => Number(level) > 30)).toEqual([]);
 });
 
 interface UsedGateway extends GatewayOverService {

@@ -1,30 +1,27 @@
 import { expect, test, vi } from 'vitest';
 import { thisMachine } from '../../src/setup/machine.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import type { Reply } from '../service/service.ts';
+import { json } from '../service/replies.ts';
 import { startServer } from '../support/test-server.ts';
 import { startHeldUpstream } from './held-upstream.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 
-test('a query is sent as the interface requires: POST, JSON, a bearer token and the agent', async () => {
+test('a query is POST, JSON, with a bearer token and the agent, which requests for tokens name too', async () => {
   await using gateway = await startGatewayOverService({}, { config: { agent: 'acme-intranet/7' } });
   await gateway.ask(PERSONS, { first: 2 });
-  const { method, headers, token, body } = gateway.service.received[0]!;
+  const { method, headers, body } = gateway.service.received[0]!;
   const { state } = await gateway.store.read();
   expect(method).toBe('POST');
   expect(headers['content-type']).toBe('application/json');
   expect(headers['user-agent']).toBe('acme-intranet/7');
   expect(headers['api-user-agent']).toBe('acme-intranet/7');
   expect(headers['authorization']).toBe(`Bearer ${state!.pair.accessToken}`);
-  expect(token).not.toBe('');
   expect(JSON.parse(body)).toEqual({
     query: expect.stringContaining('persons(first: $first)'),
     variables: { first: 2 },
   });
-});
-
-test('requests to the token link and the token endpoint name the agent too', async () => {
-  await using gateway = await startGatewayOverService({}, { config: { agent: 'acme-intranet/7' } });
   expect(gateway.service.otherAgents).toEqual(Array<string>(4).fill('acme-intranet/7'));
 });
 
@@ -130,3 +127,51 @@ test.each([
     vi.unstubAllEnvs();
   }
 });
+
+const withId = (status: number, id: string): Reply => json({}, status, { 'x-request-id': id });
+
+test.each([
+  ['an answer that is not GraphQL', withId(400, 'svc-1')],
+  ['an answer with status 503', withId(503, 'svc-1')],
+  ['an answer with status 429', json({}, 429, { 'x-request-id': 'svc-1', 'retry-after': '60' })],
+  ['a refused token', json({ type: 'x', detail: 'y' }, 403, { 'x-request-id': 'svc-1' })],
+])(
+  'the error and the log line of %s have the id by which the service finds the request',
+  async (_what, reply) => {
+    await using gateway = await startGatewayOverService();
+    gateway.service.answer(reply);
+    const { errors } = await gateway.ask(PERSONS);
+    expect(errors).toMatchObject([{ extensions: { serviceRequestId: 'svc-1' } }]);
+    expect(lineOf(gateway)).toMatchObject({ serviceRequestId: 'svc-1' });
+  },
+);
+
+test('with introspection off, only the log line has the id of the service', async () => {
+  await using gateway = await startGatewayOverService({}, { config: { introspection: false } });
+  gateway.service.answer(withId(400, 'svc-1'));
+  const { errors } = await gateway.ask(PERSONS);
+  expect(errors![0]!.extensions).toEqual({
+    code: 'UPSTREAM_BAD_RESPONSE',
+    id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    retryAfter: 60,
+  });
+  expect(lineOf(gateway)).toMatchObject({ serviceRequestId: 'svc-1' });
+});
+
+test.each<[string, (token: string) => string]>([
+  ['is too long', () => 'x'.repeat(129)],
+  ['has white space', () => 'a b'],
+  ['has quotes', () => '"a"'],
+  ['has the token', (token) => `echo-${token}`],
+])('an id of the service that %s is not passed on', async (_what, idWith) => {
+  await using gateway = await startGatewayOverService();
+  const { pair } = (await gateway.store.read()).state!;
+  gateway.service.answer(withId(400, idWith(pair.accessToken)));
+  const { errors } = await gateway.ask(PERSONS);
+  expect(errors![0]!.extensions).not.toHaveProperty('serviceRequestId');
+  expect(lineOf(gateway)).not.toHaveProperty('serviceRequestId');
+});
+
+function lineOf({ logged }: { readonly logged: readonly Record<string, unknown>[] }) {
+  return logged.findLast(({ msg }) => msg === 'request');
+}
