@@ -157,6 +157,7 @@ test('a stream goes on for others when clients leave before they read anything, 
     }
     await expect.poll(drains).toBe(0);
   }
+  expect(logged.filter(({ code }) => code === 'LEFT')).toHaveLength(2);
   expect(logged.filter(({ level }) => Number(level) > 30)).toEqual([]);
 });
 

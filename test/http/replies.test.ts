@@ -52,6 +52,8 @@ describe.each(WAYS)('a reply %s', (_way, send) => {
       const [line] = logged.filter(({ errorId }) => errorId === id);
       expect(line).toMatchObject({ level: 50, err: { message: expect.any(String) as string } });
       expect(errors[0]!.message).not.toContain((line!['err'] as Error).message);
+      const request = { msg: 'request', status, code: 'INTERNAL_SERVER_ERROR' };
+      await expect.poll(() => logged.at(-1)).toMatchObject(request);
       expect(JSON.stringify(errors)).not.toMatch(/ENOENT|\.ts|node_modules| {4}at /);
     },
   );

@@ -22,9 +22,13 @@ test.each([true, false])(
 test('the log of another program gets the message of an error, and no value that the error holds', () => {
   const lines: string[] = [];
   const log = pino({}, { write: (line: string) => void lines.push(line) });
-  const err = new GraphQLError('wrong', { extensions: { code: 'WRONG', value: 'Ada Lovelace' } });
+  const extensions = { code: 'WRONG', value: 'Ada Lovelace' };
+  const cause = new Error('because');
+  const err = Object.assign(new GraphQLError('wrong', { extensions }), { cause });
   withoutDetails(log).error({ err }, 'failed');
-  expect(JSON.parse(lines[0]!)).toMatchObject({ err: { message: 'wrong', code: 'WRONG' } });
+  expect(JSON.parse(lines[0]!)).toMatchObject({
+    err: { message: 'wrong', code: 'WRONG', cause: { message: 'because' } },
+  });
   expect(lines[0]).not.toContain('Lovelace');
 });
 

@@ -27,11 +27,12 @@ function answering(content: unknown): RequestListener {
 
 test('while the keys of an issuer cannot be fetched, its tokens are not refused, and API keys work', async () => {
   issuer.answer((_, response) => void response.destroy());
-  const { ask, fetched } = await openDoor();
+  const { ask, fetched, logged } = await openDoor();
   const token = await issuer.token();
   for (let tries = 0; tries < 3; tries += 1) {
     expect(await ask({ authorization: `Bearer ${token}` })).toEqual({
       status: 503,
+      retryAfter: expect.any(Number),
       errors: [
         {
           message: expect.stringMatching(/was not checked\. Keep it, and try again in [1-5] s\.$/),
@@ -41,6 +42,8 @@ test('while the keys of an issuer cannot be fetched, its tokens are not refused,
     });
   }
   expect(fetched()).toBe(1);
+  const lines = logged.filter(({ msg }) => msg === 'request');
+  expect(lines.map(({ code }) => code)).toEqual(Array(3).fill('RATE_LIMITED'));
   expect((await ask({ 'x-api-key': 'a key' })).status).toBe(200);
 });
 
@@ -155,10 +158,12 @@ async function openDoor() {
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   const before = issuer.requests;
   return {
+    logged: gateway.logged,
     fetched: () => issuer.requests - before,
     ask: async (headers: Record<string, string>) => {
       const response = await gateway.fetch('/graphql', post({ query: '{ __typename }' }, headers));
-      return { status: response.status, ...((await response.json()) as Body) };
+      const retryAfter = Number(response.headers.get('retry-after'));
+      return { status: response.status, retryAfter, ...((await response.json()) as Body) };
     },
   };
 }
