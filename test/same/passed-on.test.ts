@@ -2,7 +2,8 @@ import { buildSchema } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { text } from '../service/replies.ts';
+import { fullSdl, fullService } from '../service/full.ts';
+import { altered, honest, json, text } from '../service/replies.ts';
 import { canonical, startSideBySide, type SideBySide } from './side-by-side.ts';
 
 let answer: string;
@@ -119,17 +120,50 @@ test.each([...LONG, '9007199254740993', '0.1', '1.5e-7', '1e21', '4294967296'])(
   },
 );
 
+const ROWS = `
+  scalar Any
+  type Query { rows(first: Int, after: String): Rows! row(id: ID!): Row }
+  type Rows { items: [Row!]! pageInfo: PageInfo! }
+  type Row { id: ID! size: Any many: [Any] }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }`;
+
+test('an error of one record is not that of another record in its request, and one without a path is of all', async () => {
+  await using gateway = await startGatewayOverService({}, { snapshot: ROWS });
+  const records = [1, 2].map((id) => `{ __typename: "Row", id: "${id}" }`);
+  const query = `{ _entities(representations: [${records.join()}]) { ... on Row { size } } }`;
+  const data = { _rsRecord0: null, _rsRecord1: null };
+  const answered = async (errors: object[]) => {
+    gateway.service.answer(json({ data, errors }));
+    const { errors: reported } = await gateway.ask(query);
+    return reported?.map(({ message, path }) => [message, path?.join('.')]);
+  };
+  expect(await answered([{ message: 'Closed', path: ['_rsRecord1'] }])).toEqual([
+    ['Closed', '_entities.1'],
+  ]);
+  expect(await answered([{ message: 'Closed' }])).toEqual([
+    ['Closed', '_entities.0'],
+    ['Closed', '_entities.1'],
+  ]);
+});
+
+test('an error above the parent of a nested list is the error of that list', async () => {
+  const { schema } = fullService();
+  await using gateway = await startGatewayOverService({ schema }, { snapshot: fullSdl });
+  const message = 'You may not see this.';
+  const closed = altered((content) => {
+    const [key] = Object.keys(content.data);
+    Object.assign(content, { data: { [key!]: null }, errors: [{ message, path: [key] }] });
+  });
+  gateway.service.answer(honest, closed);
+  const { errors } = await gateway.ask('{ vacancy(id: 4) { id allCandidates { id } } }');
+  expect(errors).toMatchObject([{ message, path: ['vacancy', 'allCandidates'] }]);
+});
+
 test.each([
   ['no plugin', []],
   ['a plugin that sees the result', [everyHook()]],
 ])('long integers of records keep their digits, with %s', async (_, plugins) => {
-  const snapshot = `
-    scalar Any
-    type Query { rows(first: Int, after: String): Rows! row(id: ID!): Row }
-    type Rows { items: [Row!]! pageInfo: PageInfo! }
-    type Row { id: ID! size: Any many: [Any] }
-    type PageInfo { hasNextPage: Boolean! endCursor: String }`;
-  await using gateway = await startGatewayOverService({}, { snapshot, plugins });
+  await using gateway = await startGatewayOverService({}, { snapshot: ROWS, plugins });
   const row = '{"id":"1","size":-9007199254740993,"many":[1,9007199254740993]}';
   const page = `{"items":[${row}],"pageInfo":{"hasNextPage":false,"endCursor":null}}`;
   gateway.service.answer(text(`{"data":{"rows":${page},"_rsRecord0":${row}}}`));
