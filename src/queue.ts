@@ -9,13 +9,15 @@ interface WaitOptions {
   /** Aborting it refuses the entry with the abort reason. */
   readonly signal?: AbortSignal | undefined;
   /** The time, by `clock.elapsed`, at which the entry is refused. It may move later during the wait. Default: never. */
-  readonly until?: (() => number) | undefined;
+  readonly until?: () => number;
 }
 
-interface Waiting<E> extends WaitOptions {
+interface Waiting<E, T> extends WaitOptions {
   readonly entry: E;
   /** Ends the wait and uses a turn: the owner's next entry goes behind those of all other owners. */
-  begin(): void;
+  begin(value: T): void;
+  /** Ends the wait without using a turn: the owner keeps its place. */
+  refuse(reason: unknown): void;
 }
 
 /** Required for entries with an `until`. */
@@ -32,13 +34,15 @@ interface Patience {
  *
  * Owners take turns: an owner with a thousand entries delays the others no more than an owner with one.
  */
-export class Queue<E> implements Iterable<Waiting<E>> {
+export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
   // Maps and sets keep insertion order: the first owner, its first group and that group's first entry have the next
   // turn.
-  readonly #owners = new Map<unknown, Map<unknown, Set<Waiting<E>>>>();
+  readonly #owners = new Map<unknown, Map<unknown, Set<Waiting<E, T>>>>();
   readonly #patience: Patience | undefined;
   #size = 0;
   #groups = 0;
+  /** The running timer: when it fires, by `clock.elapsed`, and its restart. Undefined if no timer is running. */
+  #timer: { readonly until: number; readonly restart: AbortController } | undefined;
 
   constructor(patience?: Patience) {
     this.#patience = patience;
@@ -61,77 +65,91 @@ export class Queue<E> implements Iterable<Waiting<E>> {
   }
 
   /**
-   * Resolves when the entry begins.
+   * Resolves to the value passed to `begin`.
    *
    * @throws the abort reason of the signal, and `tooLate`
    */
-  wait(entry: E, options: WaitOptions = {}): Promise<void> {
+  wait(entry: E, options: WaitOptions = {}): Promise<T> {
     const { signal, until } = options;
     signal?.throwIfAborted();
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const ended = new AbortController();
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
     const end = (hadTurn: boolean) => {
-      this.#remove(waiting, hadTurn);
+      if (!this.#remove(waiting, hadTurn)) return;
       signal?.removeEventListener('abort', leave);
-      ended.abort();
     };
-    /** Does not use a turn: the owner keeps its place. */
-    const refuse = (reason: unknown) => {
-      end(false);
-      reject(reason);
-    };
-    const leave = () => refuse(signal?.reason);
-    const waiting: Waiting<E> = {
+    const leave = () => waiting.refuse(signal?.reason);
+    const waiting: Waiting<E, T> = {
       ...options,
       entry,
-      begin: () => {
+      begin: (value) => {
         end(true);
-        resolve();
+        resolve(value);
+      },
+      refuse: (reason) => {
+        end(false);
+        reject(reason);
       },
     };
     this.#add(waiting);
     signal?.addEventListener('abort', leave);
-    if (until) {
-      this.#passed(until, ended.signal).then(
-        () => refuse(this.#patience!.tooLate()),
-        () => {},
-      );
-    }
+    if (until && !this.#timer) void this.#refuseLate();
+    else if (until && until() < this.#timer!.until) this.#timer!.restart.abort(RESTARTED);
     return promise;
   }
 
-  *[Symbol.iterator](): Generator<Waiting<E>, void, undefined> {
+  *[Symbol.iterator](): Generator<Waiting<E, T>, void, undefined> {
     // An owner that used its turn moves behind the others, so the iteration reaches it again.
     for (const groups of this.#owners.values()) yield* untilTurn(groups);
   }
 
-  #add(waiting: Waiting<E>): void {
+  #add(waiting: Waiting<E, T>): void {
     const { owner, group = waiting } = waiting;
-    const groups = this.#owners.get(owner) ?? new Map<unknown, Set<Waiting<E>>>();
+    const groups = this.#owners.get(owner) ?? new Map<unknown, Set<Waiting<E, T>>>();
     const entries = groups.get(group) ?? new Set();
     if (entries.size === 0) this.#groups += 1;
     this.#owners.set(owner, groups.set(group, entries.add(waiting)));
     this.#size += 1;
   }
 
-  #remove(waiting: Waiting<E>, hadTurn: boolean): void {
+  #remove(waiting: Waiting<E, T>, hadTurn: boolean): boolean {
     const { owner, group = waiting } = waiting;
     const groups = this.#owners.get(owner);
     const entries = groups?.get(group);
-    if (!groups || !entries?.delete(waiting)) return;
+    if (!groups || !entries?.delete(waiting)) return false;
     this.#size -= 1;
     if (entries.size === 0) this.#groups -= 1;
     moveBehind(groups, group, entries, hadTurn);
     moveBehind(this.#owners, owner, groups, hadTurn);
+    if (this.#size === 0) this.#timer?.restart.abort(RESTARTED);
+    return true;
   }
 
-  /** Rejects when the wait has ended before. */
-  async #passed(until: () => number, ended: AbortSignal): Promise<void> {
-    const { clock } = this.#patience!;
-    while (until() > clock.elapsed()) await clock.sleep(until() - clock.elapsed(), ended);
-    ended.throwIfAborted();
+  /** Uses one timer for all entries: most begin soon, and stopping a timer for each would cost more than the wait. */
+  async #refuseLate(): Promise<void> {
+    const { clock, tooLate } = this.#patience!;
+    for (;;) {
+      const now = clock.elapsed();
+      const late: Waiting<E, T>[] = [];
+      let next = Infinity;
+      for (const waiting of this) {
+        const until = waiting.until?.() ?? Infinity;
+        if (until <= now) late.push(waiting);
+        else next = Math.min(next, until);
+      }
+      for (const waiting of late) waiting.refuse(tooLate());
+      if (next === Infinity) break;
+      this.#timer = { until: next, restart: new AbortController() };
+      await clock.sleep(next - now, this.#timer.restart.signal).catch(() => {});
+    }
+    this.#timer = undefined;
   }
 }
+
+/** Created once: a new exception, with its stack trace, would cost more than the wait. */
+const RESTARTED = new DOMException(
+  'The timer is set to an earlier time, or not needed.',
+  'AbortError',
+);
 
 function* untilTurn<W>(groups: ReadonlyMap<unknown, ReadonlySet<W>>) {
   for (const entries of groups.values()) {

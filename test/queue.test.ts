@@ -42,22 +42,28 @@ test('a queue is full for owners with a fair share of it, however many entries t
   expect(queue.isFull('b', 2)).toBe(true);
 });
 
-test('no timer runs for an entry that has begun', async () => {
+test('no timer runs when nothing waits any more', async () => {
   const clock = new ManualClock();
-  const running = new Set<number>();
-  const sleep = async (ms: number, signal?: AbortSignal) => {
-    running.add(ms);
-    await clock.sleep(ms, signal).finally(() => running.delete(ms));
-  };
-  const patience = { clock: { elapsed: clock.elapsed, sleep }, tooLate: () => new Error('late') };
-  const queue = new Queue<string>(patience);
-  const begun = clock.elapsed();
-  void queue.wait('a', { until: () => begun + 10 * SECOND });
-  void queue.wait('b', { until: () => begun + 20 * SECOND });
-  expect(running.size).toBe(2);
-  servedBy(queue, (entry) => entry === 'a');
+  const stopped: unknown[] = [];
+  const sleep = (ms: number, signal?: AbortSignal) =>
+    clock.sleep(ms, signal).catch((error: unknown) => {
+      stopped.push(error);
+      throw error;
+    });
+  const queue = new Queue<string>({
+    clock: { elapsed: clock.elapsed, sleep },
+    tooLate: () => new Error('too late'),
+  });
+  const wait = (entry: string) => queue.wait(entry, { until: () => clock.elapsed() + 10 * SECOND });
+  void wait('a');
+  void wait('b');
   await setImmediate();
-  expect(running).toEqual(new Set([20 * SECOND]));
+  expect(servedBy(queue, (entry) => entry === 'a')).toEqual(['a']);
+  await setImmediate();
+  expect(stopped).toEqual([]);
+  expect(servedBy(queue)).toEqual(['b']);
+  await setImmediate();
+  expect(stopped).toHaveLength(1);
 });
 
 test('an entry is refused at its time, which may become later while it waits', async () => {

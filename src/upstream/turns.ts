@@ -29,7 +29,7 @@ export function createTurns({ concurrency, clock }: { concurrency: number; clock
 
   /** A request that gets no turn by `sender.until`, or that would wait behind too many others, fails unsent. */
   const inTurn: Wrapper = (next) => async (request, sender) => {
-    const { priority, caller, signal, until } = sender;
+    const { priority, caller, signal, until = Infinity } = sender;
     signal.throwIfAborted();
     if (hasSlot(priority)) inFlight[priority] += 1;
     else {
@@ -37,9 +37,8 @@ export function createTurns({ concurrency, clock }: { concurrency: number; clock
       if (priority === 'interactive' && queue.isFull(caller, concurrency * WAITING_PER_SLOT)) {
         return unsent(queueFull());
       }
-      const patience = until === undefined ? {} : { until: () => until };
       try {
-        await queue.wait(undefined, { owner: caller, signal, ...patience });
+        await queue.wait(undefined, { owner: caller, signal, until: () => until });
       } catch (error) {
         if (signal.aborted) throw error;
         return unsent(error as GraphQLError);
