@@ -171,6 +171,22 @@ test('a walk that gets no slot within 30 s is refused, and the running one conti
   expect(slots.taken).toBe(0);
 });
 
+test('an operation is patient for 30 s from when one of its walks has ended', async () => {
+  const { clock, slots, take } = startSlots(1);
+  const turn = turnOf();
+  const first = await take(turn);
+  const other = take();
+  const second = take(turn);
+  clock.jump(20 * SECOND);
+  first();
+  const giveBack = await other;
+  clock.jump(20 * SECOND);
+  await setImmediate();
+  expect(slots.waiting).toBe(1);
+  giveBack();
+  (await second)();
+});
+
 test('an operation with a thousand lists waits as one, and a slot for one of them is a slot for all', async () => {
   const { clock, begun, take } = startSlots(1);
   const turn = turnOf();
@@ -187,7 +203,8 @@ test('an operation with a thousand lists waits as one, and a slot for one of the
 
 test('a walk whose reader does not read on gives its slot to others, and is not refused when it resumes', async () => {
   const { clock, slots, take } = startSlots(1);
-  const walk = walkInTurn(slots, turnOf(), () => pages(3));
+  const inner = pages(3);
+  const walk = walkInTurn(slots, turnOf(), () => inner);
   await walk.next();
   await setImmediate();
   expect(slots.taken).toBe(1);
@@ -203,6 +220,7 @@ test('a walk whose reader does not read on gives its slot to others, and is not 
   giveBack();
   expect((await resuming).done).toBe(false);
   await walk.return();
+  expect(await inner.next()).toMatchObject({ done: true });
   expect(slots).toMatchObject({ taken: 0, waiting: 0 });
 });
 

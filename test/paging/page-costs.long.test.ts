@@ -112,6 +112,13 @@ test('a page of the service costs one, however many records it is asked for', as
   expect((await world.ask(query)).errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }]);
 });
 
+test('a field of the service that is no list costs one page', async () => {
+  await using world = await startTeams({ teams: 1 }, { config: { pagesPerMinute: 1 } });
+  expect((await world.ask('{ team(id: "0") { number } }')).errors).toBeUndefined();
+  const { errors } = await world.ask('{ team(id: "0") { id } }');
+  expect(errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }]);
+});
+
 test('the first page has the size of adapters.json', async () => {
   const overrides = { fields: { 'Query.persons': { page: 5 } } };
   await using world = await startWorld(10, { persons: 40 }, { overrides });

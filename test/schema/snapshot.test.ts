@@ -20,6 +20,12 @@ test.each([
   expect(read).toThrow(/upstream\.graphql.* Correct the file, or set RECRUITING_SCHEMA to another/);
 });
 
+test('subscriptions and the directive @defer are not served', () => {
+  const unserved = 'type Subscription { b: Int } directive @defer on INLINE_FRAGMENT';
+  const { schema } = readSnapshot(`type Query { a: Int } ${unserved}`, 'upstream.graphql');
+  expect(printSchema(schema)).toBe('type Query {\n  a: Int\n}');
+});
+
 const LISTS = `
   type Query { persons(first: Int, after: String, order: Order): Page!, person(id: ID!): Person, odd(by: By!): Int }
   type Page { items: [Person!]!, pageInfo: Info! }
