@@ -88,8 +88,9 @@ test('a lookup finds every record that stands still and no other, whoever leaves
         const found = callers.map((serials) => find(serials));
         abort();
         await Promise.allSettled(left);
+        const answers = await Promise.all(found);
         const still = service.stillSince(since);
-        for (const [at, results] of (await Promise.all(found)).entries()) {
+        for (const [at, results] of answers.entries()) {
           const serials = callers[at]!;
           const standing = serials.map((serial) => (still.includes(serial) ? serial : undefined));
           if (later.length === 0) expect(results).toEqual(standing);
