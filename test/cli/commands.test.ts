@@ -99,6 +99,12 @@ describe('keys new', () => {
 
 const OVER_SERVICE = { RECRUITING_URL: 'http://127.0.0.1:9', ALLOW_ANONYMOUS: 'true' };
 const UNSTOPPED = { stop: new AbortController().signal };
+/** A manifest in which two operations have the same id. */
+const APOLLO = {
+  format: 'apollo-persisted-query-manifest',
+  version: 1,
+  operations: ['{ __typename }', '{ sandbox: __typename }'].map((body) => ({ id: 'one', body })),
+};
 const manifest = (content: string | object) => ({
   TRUSTED_DOCUMENTS: written('manifest.json', content),
 });
@@ -162,12 +168,8 @@ test.each<[string, () => Record<string, string>, number, RegExp]>([
   ],
   ['a manifest that is not JSON', () => manifest('{"a": '), 2, /manifest\.json/],
   ['a manifest that is a list', () => manifest([]), 2, /It must be a JSON object/],
-  [
-    'a manifest of a later version',
-    () => manifest({ format: 'apollo-persisted-query-manifest', version: 2, operations: [] }),
-    2,
-    /version 1/,
-  ],
+  ['a manifest of a later version', () => manifest({ ...APOLLO, version: 2 }), 2, /version 1/],
+  ['a manifest with an id twice', () => manifest(APOLLO), 2, /one: The id is used twice/],
   ['an empty manifest', () => manifest({}), 2, /It has no operations/],
 ])('a start with %s ends with one message, without a stack', async (_, env, code, message) => {
   const { stdout: _banner, ...exit } = await runHere([], env(), [], UNSTOPPED);
