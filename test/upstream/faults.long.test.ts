@@ -275,13 +275,16 @@ test('no attempt begins later than 30 s after the first, however long the random
   expect(waited()).toBeLessThanOrEqual(30_000);
 });
 
-/** An error, how often a query is sent, and the seconds that its caller is told to wait. */
-test.each<[string, object, 1 | 4, number | null | 'passed on']>([
+/** One error or several, how often a query is sent, and the seconds that its caller is told to wait. */
+test.each<[string, object | object[], 1 | 4, number | null | 'passed on']>([
   ['THROTTL in its code', { extensions: { code: 'REQUEST_THROTTLED' } }, 4, null],
   ['RATE_LIMIT in its code, in lower case', { extensions: { code: 'rate_limited' } }, 4, null],
   ['TOO_MANY in its code', { extensions: { code: 'TOO_MANY_REQUESTS' } }, 4, null],
   ['RATE_LIMIT in a type outside of its extensions', { type: 'RATE_LIMITED' }, 4, null],
   ['status 429', { extensions: { http: { status: 429 } } }, 4, null],
+  ['status 429 beside its extensions', { status: 429 }, 4, null],
+  ['status 429 as a text', { extensions: { statusCode: '429' } }, 4, null],
+  ['429 as its code', { extensions: { code: 429 } }, 4, null],
   [
     'retry times, of which the longest counts',
     { retryAfter: 11, extensions: { retryAfter: 3 } },
@@ -289,18 +292,20 @@ test.each<[string, object, 1 | 4, number | null | 'passed on']>([
     11,
   ],
   ['a retry time as a header has it', { extensions: { retry_after: '12' } }, 1, 12],
+  ['a retry time beside its extensions', { 'retry-after': 13 }, 1, 13],
+  ['the longest of several retry times', [{ retryAfter: 14 }, { retryAfter: 11 }], 1, 14],
+  ['a limited rate in the second of its errors', [{}, { type: 'THROTTLED' }], 4, null],
+  ['a negative retry time', { extensions: { retryAfter: -1 } }, 1, 'passed on'],
   ['a code beside its extensions', { code: 'THROTTLED', extensions: { code: 'OTHER' } }, 4, null],
   ['only a message about it', { message: 'Rate limit exceeded (429)' }, 1, 'passed on'],
   ['another code', { extensions: { code: 'NOT_FOUND', status: 404 } }, 1, 'passed on'],
 ])('an error of GraphQL is a limited rate or passed on: %s', async (_what, facts, sent, result) => {
   await using gateway = await startGatewayOverService();
-  const error = { message: 'Slow down.', ...facts };
-  gateway.service.answer(json({ errors: [error] }));
+  const all = [facts].flat().map((each) => ({ message: 'Slow down.', ...each }));
+  gateway.service.answer(json({ errors: all }));
   const { errors } = await gateway.ask(PERSONS);
   const extensions = { code: 'UPSTREAM_RATE_LIMITED', retryAfter: result };
-  expect(errors).toMatchObject([
-    result === 'passed on' ? error : { path: ['persons'], extensions },
-  ]);
+  expect(errors).toMatchObject(result === 'passed on' ? all : [{ path: ['persons'], extensions }]);
   expect(gateway.service.received).toHaveLength(sent);
 });
 
