@@ -27,6 +27,7 @@ const CANDIDATE = '{ candidate(id: 1) { id } }';
 const RENAME = 'mutation { rename(id: 1, name: "Ada") { id name } }';
 const HTML = '<!doctype html><title>Sign in</title>';
 const JSON_TYPE = { 'content-type': 'application/json' };
+const GZIP = { 'content-encoding': 'gzip' };
 const THROTTLED = { message: 'No.', extensions: { code: 'THROTTLED' } };
 
 /**
@@ -41,6 +42,15 @@ const faults: [string, Reply, code: string, sent: 1 | 4, words?: RegExp][] = [
   ['429 with an HTML body', text('slow down', 429), 'RATE_LIMITED', 4],
   ['a limited rate as an error', json({ data: null, errors: [THROTTLED] }), 'RATE_LIMITED', 4],
 
+  [
+    'a limited rate as an error, with a long Retry-After',
+    json({ data: null, errors: [THROTTLED] }, 200, { 'retry-after': '60' }),
+    'RATE_LIMITED',
+    1,
+  ],
+  ['429 that is compressed', text('', 429, GZIP), 'RATE_LIMITED', 4],
+
+  ['503 that is compressed', text('', 503, GZIP), 'BAD_RESPONSE', 4, /status 503/],
   ['500', text('', 500), 'BAD_RESPONSE', 4, /status 500/],
   ['502 with HTML', text(HTML, 502), 'BAD_RESPONSE', 4, /status 502/],
   ['503 with JSON', json({ error: 'busy' }, 503), 'BAD_RESPONSE', 4, /status 503/],
@@ -273,6 +283,13 @@ test('no attempt begins later than 30 s after the first, however long the random
   expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED' } }]);
   expect(waited()).toBeGreaterThan(14_000);
   expect(waited()).toBeLessThanOrEqual(30_000);
+});
+
+test('an answer whose encoding is "identity" is not compressed', async () => {
+  await using gateway = await startGatewayOverService();
+  const page = { data: { persons: { items: [{ id: '1' }] } } };
+  gateway.service.answer(json(page, 200, { 'content-encoding': 'identity' }));
+  expect(await gateway.ask(PERSONS)).toEqual(page);
 });
 
 /** One error or several, how often a query is sent, and the seconds that its caller is told to wait. */
