@@ -171,12 +171,12 @@ test.each<[string[], RegExp]>([
 });
 
 describe('with keys', () => {
-  test('a key decides what is exported, from a production gateway too, and is never sent in clear text', async () => {
+  test('a key decides what is exported, from a production gateway with small windows too, and is never sent in clear text', async () => {
     const apiKeys = [entryFor('reader', 'ui', 'read')];
     await using closed = await startGatewayOverService(
       { persons: 1_000 },
       {
-        config: { introspection: false, auth: { apiKeys, jwt: undefined } },
+        config: { introspection: false, connectionMax: 100, auth: { apiKeys, jwt: undefined } },
         overrides: { fields: { 'Person.firstName': { scope: 'pii' } } },
       },
     );

@@ -1,0 +1,258 @@
+/** What the next run does with what an export has left, and gateways, disks and readers that fail. */
+import {
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { blockWith } from '../support/docs/documents.ts';
+import { runInShell } from '../support/docs/shell.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
+import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
+import { runHere, startHere } from '../support/gateway/run-here.ts';
+import { bundled } from '../support/processes/bundled.ts';
+import { startProgram } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { startServer } from '../support/test-server.ts';
+import { canFillDisk } from '../support/tokens/fault-disk.ts';
+
+const MAIN = await bundled('src/process.ts');
+let gateway: GatewayOverService;
+let door: ListeningGateway;
+/** All persons, as the export writes them. */
+let whole: string;
+beforeAll(async () => {
+  gateway = await startGatewayOverService({ persons: 600 });
+  door = await listeningGateway(gateway);
+  whole = lines(({ id, firstName }) => JSON.stringify({ id, firstName }));
+});
+afterAll(async () => {
+  await door[Symbol.asyncDispose]();
+  await gateway[Symbol.asyncDispose]();
+});
+
+type Person = ReturnType<GatewayOverService['service']['persons']['all']>[number];
+const lines = (line: (person: Person) => string) =>
+  gateway.service.persons
+    .all()
+    .map((person) => `${line(person)}\n`)
+    .join('');
+
+const first = (count: number) => whole.match(/.*\n/g)!.slice(0, count).join('');
+
+const exportTo = (file: string, ...options: string[]) =>
+  ['export', 'persons', '--output', file, '--url', door.url].concat(options);
+
+/** Stops an export behind its first window. */
+async function interrupt(file: string, ...options: string[]): Promise<void> {
+  const stopping = new AbortController();
+  door.onRequest = (request) => {
+    // Behind the three that find the list, and the first window.
+    if (request === 5) stopping.abort();
+  };
+  const { signal: stop } = stopping;
+  const { code, stderr } = await runHere(exportTo(file, ...options), {}, [], { stop });
+  expect({ code, isThere: existsSync(file) }).toEqual({ code: 1, isThere: false });
+  expect(stderr).toMatch(/stopped\. 500 records were written to .*\.part\. .* --resume/);
+  door.onRequest = () => {};
+}
+
+function changeState(file: string, change: (text: string) => string): void {
+  writeFileSync(`${file}.part.state`, change(readFileSync(`${file}.part.state`, 'utf8')));
+}
+
+/** What there can be, and how it came there. */
+const LEFT = {
+  'a file': (file) => writeFileSync(file, 'precious\n', { mode: 0o644 }),
+  'an export': (file) => interrupt(file),
+  'an export with a limit': (file) => interrupt(file, '--limit', '580'),
+  'an export beside a file': async (file) => {
+    await interrupt(file);
+    writeFileSync(file, 'of the last night\n');
+  },
+  'an export whose file was cut': async (file) => {
+    await interrupt(file);
+    truncateSync(`${file}.part`, 3);
+  },
+  'an export whose state is damaged': async (file) => {
+    await interrupt(file);
+    changeState(file, () => 'not a state\n'.repeat(100));
+  },
+  'an export with a value that could not be read': async (file) => {
+    await interrupt(file);
+    changeState(file, (text) => text.replace('"faults":0', '"faults":1'));
+  },
+  'an export whose last record is gone': async (file) => {
+    await interrupt(file);
+    changeState(file, (text) => text.replace(/"after":"[^"]*"/, '"after":"of another record"'));
+  },
+} satisfies Record<string, (file: string) => Promise<void> | void>;
+
+const CONTINUED = /^Continuing .*: 500 records were written before\.\n[^]*600 records in /;
+const OTHER_OPTIONS = /begun .* with other options.* begin anew with --force/i;
+const ANEW = /begun .* with other options.* This export begins anew\.\nExporting/;
+
+/** What there is, the options of the next run, its exit code, and what it says. */
+type NextRun = [
+  left: keyof typeof LEFT,
+  options: string,
+  code: number,
+  says: RegExp,
+  /** Default: all persons. With exit code 2, everything stays as it is. */
+  gives?: () => string,
+];
+
+test.each<NextRun>([
+  ['a file', '', 2, /exists already\..*--force/],
+  ['a file', '--resume', 0, /whole already\. .*--force/, () => 'precious\n'],
+  ['a file', '--force', 0, /^Exporting/],
+  ['a file', '--resume --force', 0, /^Exporting/],
+  ['an export', '', 2, /was interrupted\. Continue it with --resume/],
+  ['an export', '--resume', 0, CONTINUED],
+  ['an export', '--resume --force', 0, CONTINUED],
+  ['an export', '--force', 0, /^Exporting/],
+  ['an export', '--fields nobody --resume --force', 2, /nobody/],
+  ['an export', '--limit 550 --resume', 2, OTHER_OPTIONS],
+  ['an export', '--format csv --resume', 2, OTHER_OPTIONS],
+  ['an export', '--fields id --resume', 2, OTHER_OPTIONS],
+  ['an export', '--fields id --resume --force', 0, ANEW, () => lines(({ id }) => `{"id":"${id}"}`)],
+  ['an export with a limit', '--limit 580 --resume', 0, /580 records in/, () => first(580)],
+  ['an export beside a file', '--resume --force', 0, CONTINUED],
+  ['an export whose file was cut', '--resume', 2, /is shorter .* begin anew with --force/],
+  ['an export whose file was cut', '--resume --force', 0, /is shorter .* begins anew\.\nExporting/],
+  ['an export whose state is damaged', '--resume', 0, /is damaged.* begins anew\.\nExporting/],
+  ['an export with a value that could not be read', '--resume', 3, / null: 1\n$/],
+  ['an export whose last record is gone', '--resume', 0, CONTINUED],
+])('after %s, the next run with "%s"', async (left, options, code, says, gives = () => whole) => {
+  using folder = temporaryFolder();
+  const file = folder.file('persons');
+  await LEFT[left](file);
+  const files = () =>
+    readdirSync(folder.path).map((name) => [name, readFileSync(folder.file(name), 'utf8')]);
+  const before = files();
+  const { stderr, ...ended } = await runHere(exportTo(file, ...options.split(' ').filter(Boolean)));
+  expect(ended).toEqual({ code, stdout: '' });
+  expect(stderr).toMatch(says);
+  expect(files()).toEqual(code === 2 ? before : [['persons', gives()]]);
+  // A new file is for its owner only.
+  if (stderr.includes('Exporting')) expect(statSync(file).mode & 0o777).toBe(0o600);
+});
+
+test('the file behind a link is replaced, not the link', async () => {
+  using folder = temporaryFolder();
+  const [file, link] = [folder.file('persons'), folder.file('link')];
+  writeFileSync(file, 'precious\n');
+  symlinkSync(file, link);
+  expect(await runHere(exportTo(link, '--force'))).toMatchObject({ code: 0 });
+  expect(readFileSync(file, 'utf8') === whole).toBe(true);
+  expect(lstatSync(link).isSymbolicLink()).toBe(true);
+});
+
+const page = (status: number) => (response: ServerResponse) =>
+  response.writeHead(status, { 'content-type': 'text/html' }).end('<h1>A page</h1>');
+
+/** The request that a gateway fails, how, and what becomes of the export. */
+test.each<[string, number, (response: ServerResponse) => void, number, RegExp]>([
+  [
+    'closes the connection',
+    5,
+    (response) => response.socket!.destroy(),
+    0,
+    /did not answer \(\w+\)\..* Trying again in 1 s\.\n[^]*600 records/,
+  ],
+  [
+    'is down behind a proxy',
+    1,
+    page(503),
+    0,
+    /^.*\(HTTP 503\).* Trying again in 1 s\.\nExporting [^]*600 records/,
+  ],
+  ['is not a gateway', 1, page(404), 2, /\(HTTP 404\)\. Check the address in --url\.\n$/],
+])('a gateway that %s at the request %i', async (_how, failing, fail, code, says) => {
+  let requests = 0;
+  const url = await startServer((request, response) => {
+    requests += 1;
+    if (requests === failing) fail(response);
+    else gateway.gateway.handler(request, response);
+  });
+  const { stdout, ...ended } = await runHere(['export', 'persons', '--url', url]);
+  expect(ended).toEqual({ code, stderr: expect.stringMatching(says) });
+  expect(stdout === (code === 0 ? whole : '')).toBe(true);
+});
+
+test('an export that waits for its gateway ends when it is stopped', async () => {
+  const url = await startServer((_request, response) => page(503)(response));
+  await using command = startHere(['export', 'persons', '--url', url]);
+  await command.printed(/Trying again in 8 s/);
+  expect(await command.stop()).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/ 8 s\.\nThe export was stopped\.\n$/),
+  });
+});
+
+test.skipIf(!canFillDisk)(
+  'a full disk ends an export with what to do, and --resume continues it',
+  async () => {
+    using folder = temporaryFolder();
+    const args = exportTo(folder.file('persons'));
+    // No file can grow beyond this.
+    await using program = startProgram(args, { under: ['prlimit', '--fsize=40000'] });
+    expect(await program.ended).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(
+        /because the disk is full\. Free some space, and run the same command with --resume/,
+      ),
+    });
+    expect(existsSync(folder.file('persons'))).toBe(false);
+    expect(await runHere([...args, '--resume'])).toMatchObject({ code: 0 });
+    expect(readFileSync(folder.file('persons'), 'utf8') === whole).toBe(true);
+  },
+);
+
+test('an export ends quietly when nobody reads its output any more', async () => {
+  using folder = temporaryFolder();
+  // More than a pipe holds.
+  await using long = await startGatewayOverService({ persons: 5_000 });
+  await using longDoor = await listeningGateway(long);
+  const command = `{ npm run -- export persons --url ${longDoor.url}; echo "ended with $?" >&2; }`;
+  const printed = await runInShell(`${command} | head -n 2`, folder.path, MAIN);
+  expect(printed.split('\n').toSorted()).toEqual([
+    '',
+    expect.stringMatching(/^Exporting /),
+    'ended with 1',
+    ...[1, 2].map(() => expect.stringMatching(/^\{"id":/)),
+  ]);
+});
+
+test('the line for cron in docs/export.md exports', async () => {
+  using folder = temporaryFolder();
+  const block = blockWith('docs/export.md', '17 2 * * *');
+  const [, command] = /^17 2 \* \* \* \w+ (.*)$/m.exec(block) as unknown as [string, string];
+  const here = command
+    .replace(/https:\S+/, door.url)
+    .replaceAll('/srv/exports', folder.path)
+    .replaceAll('/srv/recruiting-subgraph', '.');
+  expect(await runInShell(here, folder.path, MAIN)).toBe('');
+  expect(readFileSync(folder.file('persons.ndjson'), 'utf8') === whole).toBe(true);
+});
+
+test('the recipe of the README runs as it stands', async () => {
+  using folder = temporaryFolder();
+  const recipe = blockWith('README.md', 'persons.csv').replaceAll(
+    'localhost:4000',
+    new URL(door.url).host,
+  );
+  expect(await runInShell(recipe, folder.path, MAIN)).toContain('600 records');
+  const rows = readFileSync(folder.file('persons.csv'), 'utf8').trimEnd().split('\n').slice(1);
+  const ids = gateway.service.persons.all().map(({ id }) => id);
+  expect(rows.map((row) => row.split(',')[0])).toEqual(ids);
+});
