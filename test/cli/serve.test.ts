@@ -160,46 +160,24 @@ describe('over a service', () => {
   });
 });
 
-describe('the command sandbox', () => {
-  test('imitates the service, prints how to serve it, and ends when it is stopped', async () => {
-    const options = '--port 0 --persons 7 --latency 1 --expires-in 90 --cursors position';
-    const { sandbox, baseUrl, tokenLink } = await startSandbox(...options.split(' '));
-    const set = (await (await fetch(tokenLink)).json()) as Record<string, unknown>;
-    expect(set['expires_in']).toBe(90);
-    const { data } = await askAt(
-      `${baseUrl}/graphql`,
-      '{ persons { items { id } pageInfo { hasNextPage } } }',
-      {},
-      { authorization: `Bearer ${String(set['access_token'])}` },
-    );
-    expect(data).toMatchObject({
-      persons: { items: { length: 7 }, pageInfo: { hasNextPage: false } },
-    });
-    const { code, stdout, stderr } = await sandbox.stop();
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toContain(`RECRUITING_URL=${baseUrl} `);
-    expect(stdout).toContain(`TOKEN_LINK=${tokenLink} `);
-  });
-
-  test('ends without waiting for a delayed answer', async () => {
-    const { sandbox, baseUrl, tokenLink } = await startSandbox('--latency', '600000');
-    const { access_token: token } = (await (await fetch(tokenLink)).json()) as Record<
-      string,
-      string
-    >;
-    const headers = { authorization: `Bearer ${token}` };
-    const answer = askAt(`${baseUrl}/graphql`, '{ persons { items { id } } }', {}, headers);
-    const outcome = answer.catch(({ message }: Error) => message);
-    // A later request is answered: the one before it has arrived.
-    expect((await fetch(tokenLink)).status).toBe(200);
-    expect(await sandbox.stop()).toMatchObject({ code: 0, stderr: '' });
-    expect(await outcome).toBe('fetch failed');
-  });
-});
-
-async function startSandbox(...args: string[]) {
-  const sandbox = startHere(['sandbox', ...args]);
+test('`sandbox` imitates the service, prints how to serve it, and ends when it is stopped', async () => {
+  const options = '--port 0 --persons 7 --latency 1 --expires-in 90 --cursors position';
+  await using sandbox = startHere(['sandbox', ...options.split(' ')]);
   const [, baseUrl] = await sandbox.printed(/Base URL\s+(\S+)\n/);
   const [, tokenLink] = await sandbox.printed(/Token link\s+(\S+)\n/);
-  return { sandbox, baseUrl: baseUrl!, tokenLink: tokenLink! };
-}
+  const set = (await (await fetch(tokenLink!)).json()) as Record<string, unknown>;
+  expect(set['expires_in']).toBe(90);
+  const { data } = await askAt(
+    `${baseUrl}/graphql`,
+    '{ persons { items { id } pageInfo { hasNextPage } } }',
+    {},
+    { authorization: `Bearer ${String(set['access_token'])}` },
+  );
+  expect(data).toMatchObject({
+    persons: { items: { length: 7 }, pageInfo: { hasNextPage: false } },
+  });
+  const { code, stdout, stderr } = await sandbox.stop();
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain(`RECRUITING_URL=${baseUrl} `);
+  expect(stdout).toContain(`TOKEN_LINK=${tokenLink} `);
+});

@@ -126,6 +126,7 @@ test.each<NextRun>([
   ['an export', '--fields id --resume', 2, OTHER_OPTIONS],
   ['an export', '--fields id --resume --force', 0, ANEW, () => lines(({ id }) => `{"id":"${id}"}`)],
   ['an export with a limit', '--limit 580 --resume', 0, /580 records in/, () => first(580)],
+  ['an export beside a file', '--resume', 0, CONTINUED],
   ['an export beside a file', '--resume --force', 0, CONTINUED],
   ['an export whose file was cut', '--resume', 2, /is shorter .* begin anew with --force/],
   ['an export whose file was cut', '--resume --force', 0, /is shorter .* begins anew\.\nExporting/],
