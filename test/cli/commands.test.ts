@@ -108,64 +108,28 @@ const APOLLO = {
 const manifest = (content: string | object) => ({
   TRUSTED_DOCUMENTS: written('manifest.json', content),
 });
+const schema = (sdl: string) => ({ RECRUITING_SCHEMA: written('upstream.graphql', sdl) });
 const adapters = (content: string | object) => {
   written('adapters.json', content);
-  return { RECRUITING_SCHEMA: written('upstream.graphql', 'type Query { a: Int }') };
+  return schema('type Query { a: Int }');
 };
+const NO_LIST = { fields: { 'Query.a': { page: 3 } } };
+const store = (content: string, below = '') => ({
+  ...OVER_SERVICE,
+  TOKEN_STORE: `sqlite:${written('file', content)}${below}`,
+});
+const nowhere = folder.file('nowhere');
 
 /** What cannot be used, with the settings that name it, and the exit code and the message of a start. */
 test.each<[string, () => Record<string, string>, number, RegExp]>([
-  [
-    'a host that is not an address of this machine',
-    () => ({ HOST: '192.0.2.1' }),
-    1,
-    /this machine has no such address/,
-  ],
-  [
-    'a schema file that does not exist',
-    () => ({ RECRUITING_SCHEMA: folder.file('nowhere.graphql') }),
-    2,
-    /nowhere\.graphql cannot be read \(ENOENT\)/,
-  ],
-  [
-    'an invalid schema',
-    () => ({ RECRUITING_SCHEMA: written('cut.graphql', 'type Query {') }),
-    2,
-    /cut\.graphql, line 1/,
-  ],
-  [
-    'an adapters.json that is not JSON',
-    () => adapters('{ "fields": '),
-    2,
-    /adapters\.json is not JSON/,
-  ],
-  [
-    'an adapters.json with a mistake',
-    () => adapters({ fields: { 'Query.a': { page: 3 } } }),
-    2,
-    /fields\.Query\.a: there is no such list/,
-  ],
-  [
-    'a token store in a folder that cannot be created',
-    () => ({ ...OVER_SERVICE, TOKEN_STORE: `sqlite:${written('file', 'text')}/deeper/tokens.db` }),
-    1,
-    /ENOTDIR/,
-  ],
-  [
-    'a token store that is a text file',
-    () => ({
-      ...OVER_SERVICE,
-      TOKEN_STORE: `sqlite:${written('shopping.txt', 'no database\n'.repeat(99))}`,
-    }),
-    1,
-    /file is not a database/,
-  ],
-  [
-    'a manifest of documents that does not exist',
-    () => ({ TRUSTED_DOCUMENTS: folder.file('nowhere.json') }),
-    2,
-    /nowhere\.json cannot be read \(ENOENT\)\. TRUSTED_DOCUMENTS must/,
-  ],
+  ['another host', () => ({ HOST: '192.0.2.1' }), 1, /this machine has no such address/],
+  ['no schema', () => ({ RECRUITING_SCHEMA: nowhere }), 2, /nowhere cannot be read \(ENOENT\)/],
+  ['half a schema', () => schema('type Query {'), 2, /upstream\.graphql, line 1/],
+  ['an adapters.json that is cut', () => adapters('{ "fields": '), 2, /adapters\.json is not JSON/],
+  ['an adapters.json with a mistake', () => adapters(NO_LIST), 2, /fields\.Query\.a: there is no/],
+  ['a token store below a file', () => store('text', '/deeper/tokens.db'), 1, /ENOTDIR/],
+  ['a text as token store', () => store('no database\n'.repeat(99)), 1, /file is not a database/],
+  ['no manifest', () => ({ TRUSTED_DOCUMENTS: nowhere }), 2, /\(ENOENT\)\. TRUSTED_DOCUMENTS must/],
   ['a manifest that is not JSON', () => manifest('{"a": '), 2, /manifest\.json/],
   ['a manifest that is a list', () => manifest([]), 2, /It must be a JSON object/],
   ['a manifest of a later version', () => manifest({ ...APOLLO, version: 2 }), 2, /version 1/],
