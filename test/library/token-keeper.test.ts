@@ -9,14 +9,15 @@ const SIGN_IN = { access_token: 'access-1', refresh_token: 'refresh-1', expires_
 const streamOf = (body: string) => new Blob([body]).stream();
 const post = (body: BodyInit) => ({ method: 'POST', body, duplex: 'half' }) as const;
 
-test.each<[string, RequestInit | undefined, statuses: number[], bodies: string[]]>([
-  ['without a body', undefined, [200, 200], ['', '', '']],
-  ['with a text', post('hello'), [200, 200], ['hello', 'hello', '']],
-  ['with a stream, only once', post(streamOf('hello')), [401, 200], ['hello', '']],
-])('fetch sends a request that is refused with 401 again: %s', async (_what, init, ...expected) => {
+test.each<[string, (url: string) => Parameters<typeof fetch>, statuses: number[], string[]]>([
+  ['without a body', (url) => [url], [200, 200], ['', '', '']],
+  ['with a text', (url) => [url, post('hello')], [200, 200], ['hello', 'hello', '']],
+  ['with a stream, once', (url) => [url, post(streamOf('hello'))], [401, 200], ['hello', '']],
+  ['as a Request, once', (url) => [new Request(url, post('hello'))], [401, 200], ['hello', '']],
+])('fetch sends a request that is refused with 401 again: %s', async (_what, sent, ...expected) => {
   const { keeper, url, seen } = await openKeeper();
   await keeper.import(SIGN_IN);
-  const first = await keeper.fetch(`${url}/api`, init);
+  const first = await keeper.fetch(...sent(`${url}/api`));
   const second = await keeper.fetch(`${url}/api`);
   expect([[first.status, second.status], seen.bodies]).toEqual(expected);
   expect(seen.exchanges).toEqual(['refresh-1']);

@@ -335,6 +335,23 @@ describe('a PostgreSQL store', () => {
     await expect(store.read()).rejects.toThrow(/certificate .* is not trusted \(\w+\): .*sslroot/);
   });
 
+  test.each([
+    ['that starts', '57P03', true],
+    ['that is shutting down', '57P01', true],
+    ['that has too many connections', '53300', true],
+    ['that refuses this client', '28000', false],
+  ])('waits for a server %s, or says what to correct', async (_what, code, isPassing) => {
+    const refusing = createServer((socket) => {
+      const fields = Buffer.from(`SFATAL\0C${code}\0MNot now.\0\0`);
+      const length = Buffer.alloc(4);
+      length.writeInt32BE(fields.length + 4);
+      socket.once('data', () => socket.end(Buffer.concat([Buffer.from('E'), length, fields])));
+    });
+    const store = postgres(`postgres://me@localhost:${await listenForTest(refusing)}/tokens`);
+    const error = await store.read().catch((each: unknown) => each);
+    expect([error instanceof StoreUnavailable, error]).toEqual([isPassing, expect.any(Error)]);
+  });
+
   test('serves every command, which shows no password, and says which right is missing', async () => {
     const { service, tokens, file } = await startOperator();
     const TOKEN_STORE = await server.emptyStore();
