@@ -200,6 +200,7 @@ describe('callers without credentials behind a proxy', () => {
     ['no port', ['10.1.2.3:5678'], ['10.1.2.3:99'], true],
     ['IPv6 in any form', ['[2001:DB8:0::1]:5678'], ['2001:db8::1'], true],
     ['an IPv6 network of 64 bits', ['2001:db8:1:2:3:4:5:6'], ['2001:DB8:1:2::7'], true],
+    ['an IPv6 network with zeros', ['2001:db8::1'], ['2001:db8::2:1'], true],
     ['another IPv6 network', ['2001:db8:1:2::1'], ['2001:db8:1:3::1'], false],
     ['IPv4 in IPv6', ['::ffff:10.1.2.3'], ['10.1.2.3'], true],
     ['the proxy itself for no address', ['10.1.2.3, unknown'], ['10.1.2.300'], true],
