@@ -45,10 +45,10 @@ describe('without RECRUITING_URL', () => {
   });
 
   test('with LOG_LEVEL=silent only the address is printed', async () => {
-    await using gateway = await serveHere({ LOG_LEVEL: 'silent' });
+    await using gateway = await serveHere({ LOG_LEVEL: 'silent', GRAPHIQL: 'off' });
     await askAt(gateway.url, '{ __typename }');
     const { stdout } = await gateway.stop();
-    expect(stdout).toContain('GraphiQL');
+    expect(stdout).toMatch(/GraphQL\s+http/);
     expect(stdout).not.toMatch(/INFO|request/);
   });
 });
@@ -117,6 +117,7 @@ describe('over a service', () => {
     const set = (await (await fetch(link)).json()) as Record<string, string>;
     const env = overService({
       NODE_ENV: 'production',
+      RECRUITING_AGENT: 'example-inc',
       TOKEN_LINK: link,
       TOKEN_STORE: `sqlite:${folder.file('logged.db')}`,
       LOG_LEVEL: 'debug',
@@ -146,6 +147,7 @@ describe('over a service', () => {
     for (const secret of ['OfSomebody', set['access_token']!, set['refresh_token']!, link]) {
       expect(stdout).not.toContain(secret);
     }
+    expect(stdout).toContain('RECRUITING_AGENT has no contact');
     const lines = stdout
       .trimEnd()
       .split('\n')

@@ -16,7 +16,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 const SDL = `
   type Query {
     persons(first: Int, after: String, status: Status): PersonPage!
-    members(first: Int, after: String): Members!
+    members(first: Int, cursor: String, after: Int): Members!
   }
   enum Status { OPEN CLOSED }
   scalar Decimal
@@ -55,7 +55,8 @@ beforeAll(async () => {
         items: status === 'OPEN' ? PEOPLE.slice(0, 2) : PEOPLE,
         pageInfo: { hasNextPage: false, endCursor: 'x' },
       }),
-      members: (_root: unknown, args: PageArgs) => pageOf(MEMBERS, args, 20),
+      members: (_root: unknown, args: PageArgs & { cursor?: string }) =>
+        pageOf(MEMBERS, { ...args, after: args.cursor ?? null }, 20),
     },
     Person: {
       broken: ({ broken }: { broken?: string }) => {

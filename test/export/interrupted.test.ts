@@ -79,6 +79,10 @@ const LEFT = {
     await interrupt(file);
     writeFileSync(file, 'of the last night\n');
   },
+  'an export of another gateway': async (file) => {
+    await interrupt(file);
+    changeState(file, (text) => text.replace('//localhost', '//elsewhere'));
+  },
   'an export whose file was cut': async (file) => {
     await interrupt(file);
     truncateSync(`${file}.part`, 3);
@@ -125,6 +129,7 @@ test.each<NextRun>([
   ['an export', '--format csv --resume', 2, OTHER_OPTIONS],
   ['an export', '--fields id --resume', 2, OTHER_OPTIONS],
   ['an export', '--fields id --resume --force', 0, ANEW, () => lines(({ id }) => `{"id":"${id}"}`)],
+  ['an export of another gateway', '--resume', 2, OTHER_OPTIONS],
   ['an export with a limit', '--limit 580 --resume', 0, /580 records in/, () => first(580)],
   ['an export beside a file', '--resume', 0, CONTINUED],
   ['an export beside a file', '--resume --force', 0, CONTINUED],
@@ -177,6 +182,14 @@ test.each<[string, number, (response: ServerResponse) => void, number, RegExp]>(
     0,
     /^.*\(HTTP 503\).* Trying again in 1 s\.\nExporting [^]*600 records/,
   ],
+  [
+    // Elsewhere, the key would be shown to somebody else.
+    'redirects',
+    1,
+    (response) => response.writeHead(307, { location: `${door.url}/graphql` }).end(),
+    0,
+    /^.* did not answer .* Trying again/,
+  ],
   ['is not a gateway', 1, page(404), 2, /\(HTTP 404\)\. Check the address in --url\.\n$/],
 ])('a gateway that %s at the request %i', async (_how, failing, fail, code, says) => {
   let requests = 0;
@@ -210,7 +223,7 @@ test.skipIf(!canFillDisk)(
     expect(await program.ended).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(
-        /because the disk is full\. Free some space, and run the same command with --resume/,
+        /because the disk is full\. Free some space, and run the same command with --resume\.\n$/,
       ),
     });
     expect(existsSync(folder.file('persons'))).toBe(false);
