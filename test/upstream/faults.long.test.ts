@@ -381,30 +381,44 @@ test.each<[string, [Reply, ...Reply[]]]>([
   expect(gateway.service.received).toHaveLength(4);
 });
 
-test('a query that waits to be sent again does not occupy a slot', async () => {
-  const woken = Promise.withResolvers<void>();
-  const asleep = Promise.withResolvers<void>();
-  const clock = {
-    ...systemClock,
-    sleep: (ms: number, signal?: AbortSignal) => {
-      if (ms >= 15_000) return systemClock.sleep(ms, signal);
-      asleep.resolve();
-      return woken.promise;
-    },
-  };
-  await using gateway = await startGatewayOverService(
-    {},
-    { clock, config: { upstreamConcurrency: 1 } },
-  );
-  gateway.service.answer(text('', 503), honest);
-  const waiting = gateway.ask(PERSONS);
-  await asleep.promise;
-  expect(await gateway.ask('{ persons(first: 1) { items { firstName } } }')).toMatchObject({
-    data: { persons: { items: [{}] } },
-  });
-  woken.resolve();
-  expect(await waiting).toEqual(DATA);
-});
+test.each<[string, other: Reply, answer: object]>([
+  ['another is sent meanwhile, and it is sent again', honest, DATA],
+  [
+    'if it finds no turn, its caller gets the error of its attempt',
+    silence,
+    { errors: [{ message: expect.stringContaining('status 503') }] },
+  ],
+])(
+  'a query that waits to be sent again does not occupy a slot: %s',
+  async (_what, other, answer) => {
+    const woken = Promise.withResolvers<void>();
+    const asleep = Promise.withResolvers<void>();
+    let passed = 0;
+    const clock = {
+      ...systemClock,
+      elapsed: () => systemClock.elapsed() + passed,
+      sleep: (ms: number, signal?: AbortSignal) => {
+        if (ms >= 15_000) return systemClock.sleep(ms, signal);
+        asleep.resolve();
+        return woken.promise;
+      },
+    };
+    await using gateway = await startGatewayOverService(
+      {},
+      { clock, config: { upstreamConcurrency: 1 } },
+    );
+    gateway.service.answer(text('', 503), other, honest);
+    const waiting = gateway.ask(PERSONS);
+    await asleep.promise;
+    const second = gateway.ask('{ persons(first: 1) { items { firstName } } }');
+    await gateway.service.arrived(2);
+    if (other === honest)
+      expect(await second).toMatchObject({ data: { persons: { items: [{}] } } });
+    else passed = 29_950;
+    woken.resolve();
+    expect(await waiting).toMatchObject(answer);
+  },
+);
 
 test('neither addresses, tokens nor text of a broken answer reach the caller; neither tokens nor answers reach the log', async () => {
   await using gateway = await startGatewayOverService({}, { config: { upstreamTimeoutMs: 200 } });
