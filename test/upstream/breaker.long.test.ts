@@ -163,6 +163,12 @@ test('a mutation is refused unsent, and becomes the probe only if no query comes
 
 const PAUSES = [1, 2, 4, 8, 16, 30, 30];
 const OPENING = ['fails', 'a pause', 'fails', 'fails', 'fails', 'fails'] as const;
+const ANSWERED_BETWEEN = [
+  'fails',
+  'a pause',
+  'is answered',
+  ...Array<'fails'>(6).fill('fails'),
+] as const;
 const DOUBLINGS = PAUSES.slice(1).flatMap(() => ['a pause', 'fails'] as const);
 
 test('for any order of failures, answers and pauses, requests are sent by the rules', async () => {
@@ -209,7 +215,7 @@ test('for any order of failures, answers and pauses, requests are sent by the ru
         }
       }
     }),
-    { numRuns: 8, examples: [[[...OPENING, ...DOUBLINGS, 'fails']]] },
+    { numRuns: 8, examples: [[[...OPENING, ...DOUBLINGS, 'fails']], [ANSWERED_BETWEEN]] },
   );
 });
 
