@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { afterAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
@@ -127,6 +127,15 @@ test.each<[string, () => Record<string, string>, number, RegExp]>([
   ['half a schema', () => schema('type Query {'), 2, /upstream\.graphql, line 1/],
   ['an adapters.json that is cut', () => adapters('{ "fields": '), 2, /adapters\.json is not JSON/],
   ['an adapters.json with a mistake', () => adapters(NO_LIST), 2, /fields\.Query\.a: there is no/],
+  [
+    'an adapters.json that cannot be read',
+    () => {
+      mkdirSync(folder.file('other/adapters.json'), { recursive: true });
+      return { RECRUITING_SCHEMA: written('other/upstream.graphql', 'type Query { a: Int }') };
+    },
+    2,
+    /adapters\.json cannot be read \(EISDIR\)/,
+  ],
   ['a token store below a file', () => store('text', '/deeper/tokens.db'), 1, /ENOTDIR/],
   ['a text as token store', () => store('no database\n'.repeat(99)), 1, /file is not a database/],
   ['no manifest', () => ({ TRUSTED_DOCUMENTS: nowhere }), 2, /\(ENOENT\)\. TRUSTED_DOCUMENTS must/],
