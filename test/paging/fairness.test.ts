@@ -205,9 +205,12 @@ test('a walk whose reader does not read on gives its slot to others, and is not 
   const { clock, slots, take } = startSlots(1);
   const inner = pages(3);
   const walk = walkInTurn(slots, turnOf(), () => inner);
-  await walk.next();
-  await setImmediate();
-  expect(slots.taken).toBe(1);
+  // A reader that is back after a turn of the event loop keeps the slot.
+  for (let read = 0; read < 2; read += 1) {
+    await walk.next();
+    await setImmediate();
+    expect(slots.taken).toBe(1);
+  }
   await setImmediate();
   expect(slots.taken).toBe(0);
   const giveBack = await take();
