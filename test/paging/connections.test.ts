@@ -242,6 +242,9 @@ test('many records that were removed in front of a page do not hide its records'
   world.remove(...removed);
   expect((await world.read({ first: 2, after: cursor })).records).toEqual([56, 57]);
   expect((await world.read({ last: 2, before: cursor })).records).toEqual([53, 54]);
+  // Its record is gone too, and the page at its offset is behind the records that follow it.
+  world.remove(55);
+  expect((await world.read({ first: 2, after: cursor })).records).toEqual([20, 21]);
 });
 
 test('a cursor that the service refuses is not needed if the record is found without it; otherwise its error says what to do', async () => {
