@@ -19,6 +19,7 @@ describe('a nested list is derived where its parent is reached again', () => {
     ['by the first of the alphabet', 'bJob(id: ID!): Job aJob(id: ID!): Job', 'aJob(id: …)'],
     ['by a field that takes options', 'job(id: ID!, draft: Boolean): Job', 'job(id: …)'],
     ['by a field that returns a result', 'job(id: ID!): JobResult', 'job(id: …)'],
+    ['by a result beside a type without an id', 'job(id: ID!): HintResult', 'job(id: …)'],
     [
       'by the type itself before a result',
       'job(id: ID!): JobResult jobById(id: ID!): Job',
@@ -34,6 +35,7 @@ describe('a nested list is derived where its parent is reached again', () => {
     const sdl = `type Query { ${fields} }
       ${used('Holder', 'type Holder { job: Job }')}
       ${used('NewsResult', 'union NewsResult = Job | News type News { id: ID! message: String }')}
+      ${used('HintResult', 'union HintResult = Job | Hint type Hint { text: String }')}
       ${used('JobResult', 'union JobResult = Job | JobError type JobError { id: ID! code: String }')}
       type Job { id: ID! notes(first: Int, after: String): NotePage! }
       type Note { id: ID! } type NotePage { items: [Note!]! pageInfo: PageInfo! }

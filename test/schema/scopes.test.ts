@@ -239,13 +239,15 @@ describe('the SDL of the subgraph', () => {
         'AtsPersonPage.total': { scope: 'count' },
         'AtsSalaryPage.items': { scope: 'pay' },
         'AtsNote.id': { scope: 'pii' },
+        'Query.atsSalaries': { scope: 'list' },
       },
     };
     const env = { SCHEMA_PREFIX: 'Ats' };
     expect(scopesIn(await printedSubgraph({ snapshot: peopleSdl, overrides, env }))).toEqual({
       count: words('AtsPersonPage.total AtsTeam.membersConnection Query.atsPeopleConnection'),
-      pay: words(`
-        AtsSalaryPage.items Query.atsAllSalaries Query.atsSalariesConnection Query.atsSalary`),
+      pay: words('AtsSalaryPage.items'),
+      list: words('Query.atsSalaries'),
+      'list and pay': words('Query.atsAllSalaries Query.atsSalariesConnection Query.atsSalary'),
       pii: words('AtsNote.id Query.atsAllSecrets Query.atsSecretsConnection'),
     });
     await using world = await start({ overrides, config: { schemaPrefix: 'Ats' } });
@@ -282,7 +284,9 @@ function scopesIn(sdl: string): Record<string, string[]> {
   visit(parse(sdl), {
     Directive: ({ name, arguments: args }, _key, _parent, _path, ancestors) => {
       if (name.value !== 'requiresScopes') return;
-      const [, scope = ''] = /^\[\["(\w+)"\]\]$/.exec(print(args![0]!.value))!;
+      const [all, ...others] = JSON.parse(print(args![0]!.value)) as string[][];
+      expect(others).toEqual([]);
+      const scope = all!.toSorted().join(' and ');
       const named = ancestors.filter((node): node is FieldDefinitionNode => 'name' in node);
       (found[scope] ??= []).push(named.map((node) => node.name.value).join('.'));
     },
