@@ -36,7 +36,7 @@ function seeing(...names: string[]) {
 }
 
 const additions: Additions = {
-  subschemas: [secondService('rating', {}, { of: 'Candidate', idType: 'Int' })],
+  subschemas: [secondService('rating', undefined, { of: 'Candidate', idType: 'Int' })],
   typeDefs: `
     extend type Query { own: String! }
     extend type Candidate { own: String! }

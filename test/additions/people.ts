@@ -4,10 +4,12 @@ import { parseSelectionSet, type ExecutionRequest } from '@graphql-tools/utils';
 import { buildSchema, execute, GraphQLError, type GraphQLSchema } from 'graphql';
 import type { Additions } from '../../src/additions/additions.ts';
 import { failure, makeExecutableSchema, pageOf } from '../service/lists.ts';
+import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export const PEOPLE = `
+const PEOPLE = `
   directive @tag(name: String!) on
     FIELD | FRAGMENT_SPREAD | INLINE_FRAGMENT | FRAGMENT_DEFINITION | VARIABLE_DEFINITION
   directive @inContext(country: String) on QUERY | MUTATION
@@ -59,7 +61,7 @@ function person(id: string): Fields {
 const ROBOT = { __typename: 'Robot', id: 'r', name: 'Robot', maker: 'Ours' };
 
 /** A service with three people. */
-export function peopleService(): GraphQLSchema {
+function peopleService(): GraphQLSchema {
   const people = ['1', '2', '3'].map(person);
   return makeExecutableSchema(PEOPLE, {
     Query: {
@@ -81,7 +83,7 @@ const fail = (error: Error) => () => {
 };
 
 /** What a company adds to the people. @param prefix of their types and root fields, as callers see them */
-export function peopleAdditions(prefix = ''): Additions {
+function peopleAdditions(prefix = ''): Additions {
   return {
     typeDefs: `
       directive @traced on QUERY | INLINE_FRAGMENT | FRAGMENT_DEFINITION
@@ -156,16 +158,41 @@ const numbers = {
   },
 };
 
+/** A gateway over the people, with what a company adds to them. @param more of it, beside the rest */
+export function startPeople(more: Additions = {}, options: TestGatewayOptions = {}) {
+  const { typeDefs = [], resolvers = [], subschemas = [] } = more;
+  const people = peopleAdditions(options.config?.schemaPrefix);
+  const additions = {
+    typeDefs: [people.typeDefs!, typeDefs].flat(),
+    resolvers: [people.resolvers!, resolvers].flat(),
+    subschemas,
+  };
+  return startGatewayOverService(
+    { schema: peopleService() },
+    { snapshot: PEOPLE, additions, ...options, config: { mutations: 'all', ...options.config } },
+  );
+}
+
 /** A second service, which knows the keys of people, and says them in `field`. */
-export interface SecondService extends SubschemaConfig {
+interface SecondService extends SubschemaConfig {
   /** The keys of each request. */
   readonly requests: Fields[][];
 }
 
-/** @param merge how people are found in it. Default: by their ids */
+/** How a second service finds many people, by their ids. */
+export function byKeys(field: string): MergedTypeConfig {
+  return {
+    selectionSet: '{ id }',
+    fieldName: `${field}ByKeys`,
+    key: ({ id }: Fields) => ({ id }),
+    argsFromKeys: (keys) => ({ keys }),
+  };
+}
+
+/** @param merge how people are found in it */
 export function secondService(
   field: string,
-  merge: Partial<MergedTypeConfig> = {},
+  merge: MergedTypeConfig = byKeys(field),
   { of = 'Person', idType = 'ID' } = {},
 ): SecondService {
   const type = of === 'Named' ? 'Person' : of;
@@ -197,14 +224,6 @@ export function secondService(
     schema,
     executor: (({ document, variables }: ExecutionRequest) =>
       execute({ schema, document, rootValue, variableValues: variables })) as never,
-    merge: {
-      [of]: {
-        selectionSet: '{ id }',
-        fieldName: `${field}ByKeys`,
-        key: ({ id }: Fields) => ({ id }),
-        argsFromKeys: (keys) => ({ keys }),
-        ...merge,
-      },
-    },
+    merge: { [of]: merge },
   };
 }
