@@ -101,6 +101,21 @@ test('each edge has another cursor, which is also accepted in the text, and by a
   });
 });
 
+test.each([
+  'firstName',
+  'id @include(if: false)',
+  'id: firstName',
+  '... @skip(if: true) { id } firstName',
+])('a cursor has the id of its record, whatever is selected: %s', async (selection) => {
+  const { data, errors } = await gateway.ask<{ personsConnection: Connection }>(
+    `{ personsConnection(first: 60) { edges { cursor node { ${selection} } } } }`,
+  );
+  expect(errors).toBeUndefined();
+  // Without the id of its record, a cursor has only its page in front of it.
+  const window = await read({ last: 20, before: data.personsConnection.edges[59]!.cursor });
+  expect(window.edges.map(({ node }) => node.id)).toEqual(ids.slice(39, 59));
+});
+
 // Section 4.4 ignores a cursor that no edge has, and discourages `first` and `last` at once: two stated deviations.
 test.each([
   [{ first: -1 }, 'BAD_USER_INPUT', /negative/],
