@@ -5,6 +5,7 @@ import {
   type IntrospectionQuery,
 } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { altered, honest } from '../service/replies.ts';
 import { byKeys, LONG, secondService, startPeople } from './people.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -105,6 +106,11 @@ const ANSWERED: readonly [what: string, query: string, data: unknown, requests?:
     { found: [{ seen: '1 Name 1', rating: 'rating of 1' }, { seen: 'r Robot' }] },
   ],
   [
+    'fields that are skipped once and selected once',
+    '{ allPersons(limit: 1) { fixed name @skip(if: true) name boss @skip(if: true) { id } boss { name } } }',
+    { allPersons: [{ fixed: 'fixed', name: 'Name 1', boss: { name: 'Name 1b' } }] },
+  ],
+  [
     'requirements with aliases, with fields below, in fragments, and made by a function',
     '{ allPersons(limit: 1) { boss { name } renamed byFunction forwarded(x: 1) } }',
     {
@@ -191,6 +197,7 @@ test.each([
 /** What is refused in operations with added fields, before the service is asked. */
 test.each([
   ['introspection', '{ own __schema { types { name } } }', 'OPERATION_TOO_COMPLEX'],
+  ['introspection of a type', '{ own __type(name: "Person") { name } }', 'OPERATION_TOO_COMPLEX'],
   ['a condition that is null', 'query ($if: Boolean = true) { own @include(if: $if) }'],
   ['a long integer in an argument', `{ own(big: ${LONG}) }`],
   ['the alias then', '{ persons { items { then: id shout } } }'],
@@ -239,6 +246,12 @@ test('integers that JavaScript cannot hold keep their digits, and reach resolver
   expect(await response.text()).toContain(
     `{"salary":${LONG},"extra":{"deep":[9007199254740993],"name":"x"},"pay":"${LONG}"}`,
   );
+  // An id is text, even if the service writes a number.
+  const { rawJSON } = JSON as JSON & { rawJSON: (text: string) => unknown };
+  const withNumber = altered(({ data }) => void (data['persons']!.items[0]!['id'] = rawJSON(LONG)));
+  world.service.answer(withNumber, honest);
+  const { data } = await world.ask('{ persons(first: 1) { items { id shout } } }');
+  expect(data).toEqual({ persons: { items: [{ id: LONG, shout: 'Name 1!' }] } });
 });
 
 test('@stream on an operation with added fields is answered whole', async () => {

@@ -111,7 +111,7 @@ function peopleAdditions(prefix = ''): Additions {
         fixed: () => 'fixed',
         seen: { selectionSet: '{ id name }', resolve: seen },
         pay: { selectionSet: '{ salary }', resolve: ({ salary }: Fields) => String(salary) },
-        contact: { selectionSet: '{ email }', resolve: ({ email }: Fields) => email },
+        contact: { selectionSet: '{ email }', resolve: ({ email }: Fields) => String(email) },
         renamed: {
           selectionSet: `{ type: __typename boss { id } ... on ${prefix}Person { mail: email } }`,
           resolve: ({ type, boss, mail }: Fields) =>
@@ -135,7 +135,7 @@ function peopleAdditions(prefix = ''): Additions {
       },
       Query: {
         top: () => [{ id: '2' }, null, Promise.resolve({ id: '1' })],
-        best: () => ['1', '2', '3'].map((id) => ({ id })),
+        best: () => Promise.resolve(['1', '2', '3'].map((id) => ({ id }))),
         anyone: () => ({ __typename: `${prefix}Person`, id: '3' }),
         visitor: () => ({ name: 'Ada' }),
         own: () => 'own',
