@@ -9,7 +9,7 @@ import { startIssuer } from '../http/auth/issuer.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { openBrowser, recordComplaints, recordRequests } from '../support/clients/browser.ts';
 import { bundleRelayPage, compileRelay } from '../support/clients/relay-app.ts';
-import { type TestGateway } from '../support/gateway/gateway.ts';
+import type { TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 
 /** The origin of the application: the test itself answers with its page. */

@@ -11,7 +11,7 @@ import { listen } from '../../src/http/listen.ts';
 import { gathered, partsOf, putTogether } from '../support/clients/multipart.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { type TestGatewayOptions } from '../support/gateway/gateway.ts';
+import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { exportProgress } from '../../src/cli/export-progress.ts';
 import { startService } from '../service/service.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { type TestGateway } from '../support/gateway/gateway.ts';
+import type { TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';

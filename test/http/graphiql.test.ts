@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { examples } from '../../src/http/graphiql/examples.ts';
 import { createGraphiql } from '../../src/http/graphiql/graphiql.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { type TestGateway } from '../support/gateway/gateway.ts';
+import type { TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { makeExecutableSchema } from '../service/lists.ts';
 import { startSandboxInside } from '../support/gateway/sandbox-inside.ts';

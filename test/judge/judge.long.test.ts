@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { parse, validate } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestGateway } from '../support/gateway/gateway.ts';
+import type { TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { difference } from './compare.ts';

@@ -1,4 +1,4 @@
-import { type BearerTokenOwner, type TrustedIssuer } from './bearer-tokens.ts';
+import type { BearerTokenOwner, TrustedIssuer } from './bearer-tokens.ts';
 import { hash as hashOf, timingSafeEqual } from 'node:crypto';
 import { OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';

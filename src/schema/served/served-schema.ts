@@ -8,7 +8,7 @@ import { planEntities, type EntityReport } from '../derivation/entities.ts';
 import { checkScopes } from '../derivation/check-overrides.ts';
 import { findLists } from '../derivation/lists.ts';
 import { readOverrides, scopesByPlace } from '../derivation/overrides.ts';
-import { type Adapter, type DerivedField, type Entity, type NestedAdapter } from '../derived.ts';
+import type { Adapter, DerivedField, Entity, NestedAdapter } from '../derived.ts';
 import { derivedFields, derivedSdl } from '../derived-fields.ts';
 import { fieldScopes, type FieldScopes } from '../field-scopes.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
