@@ -1,3 +1,5 @@
+import process from 'node:process';
+import { setTimeout as wait } from 'node:timers/promises';
 import { timeToReady } from '../gateway.ts';
 import { startBareProxy } from '../peers.ts';
 import { residentOf } from '../process-figures.ts';
@@ -11,7 +13,7 @@ export const start: Benchmark = {
   title: `from the start of the process to 200 on /ready, ${ROUNDS} rounds`,
   measure: async () => {
     await using upstream = await startUpstream({ persons: 50 });
-    await startOnce(upstream);
+    await fillCompileCache(upstream);
     const rounds = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       const store = upstream.tokenStore();
@@ -41,6 +43,14 @@ export const start: Benchmark = {
     ];
   },
 };
+
+/** A process writes the code that it has compiled when it stops, and not when it is killed. */
+async function fillCompileCache(service: Service): Promise<void> {
+  const { gateway } = await timeToReady(service);
+  await using ended = gateway;
+  process.kill(ended.pid, 'SIGTERM');
+  while (!ended.hasEnded()) await wait(10);
+}
 
 async function startOnce(service: Service): Promise<{ seconds: number; resident: number }> {
   const { seconds, gateway } = await timeToReady(service);
