@@ -34,6 +34,7 @@ import { fragmentNode } from './syntax.ts';
 
 /** Per operation, of all its fields of this kind together. */
 const MAX_REFERENCES = 10_000;
+
 /** A field that returns one record by its id, like `person(id)`. */
 export class RecordField {
   readonly key: string;
