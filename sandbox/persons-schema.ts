@@ -1,16 +1,66 @@
-import { buildSchema, type GraphQLSchema } from 'graphql';
-import { pageOf, type CursorBehaviour, type PageArguments } from './cursors.ts';
-import type { PersonList } from './person-list.ts';
+import { buildSchema, GraphQLError, type GraphQLSchema } from 'graphql';
+import { personOf, type Person } from './persons.ts';
+
+export interface PageArguments {
+  readonly first?: number | null;
+  readonly after?: string | null;
+}
+
+interface PersonsPage {
+  readonly items: readonly Person[];
+  readonly pageInfo: {
+    readonly first: number;
+    readonly hasNextPage: boolean;
+    readonly endCursor: string | null;
+  };
+}
+
+/** Reads persons behind a position that an earlier page ended with; null: from the start. */
+export type ReadPersons = (
+  after: string | null,
+  size: number,
+) => { readonly items: readonly Person[]; readonly hasNextPage: boolean; readonly end: string };
+
+/** Reads made-up persons, who never change. A position is the number of persons in front of it. */
+export function madeUpPersons(count: number): ReadPersons {
+  return (after, size) => {
+    const start = Number(after ?? 0);
+    const end = Math.min(count, start + size);
+    const items = Array.from({ length: end - start }, (_, index) => personOf(start + index));
+    return { items, hasNextPage: end < count, end: String(end) };
+  };
+}
 
 /** The published part of the interface: one list of persons. */
-export function personsSchema(list: PersonList, behaviour: CursorBehaviour): GraphQLSchema {
+export function personsSchema(read: ReadPersons): GraphQLSchema {
   const schema = buildSchema(personsSdl);
   schema.getQueryType()!.getFields()['persons']!.resolve = (_root, args: PageArguments) =>
-    pageOf(list, args, behaviour);
+    personsPage(args, read);
   return schema;
 }
 
-export const personsSdl = /* GraphQL */ `
+const LIMIT = 50;
+
+export function personsPage({ first, after }: PageArguments, read: ReadPersons): PersonsPage {
+  const size = Math.min(first ?? LIMIT, LIMIT);
+  if (size < 1) throw new GraphQLError(`first must be from 1 to ${LIMIT}, and it is ${first}.`);
+  const { items, hasNextPage, end } = read(after == null ? null : unseal(after), size);
+  const endCursor = items.length > 0 ? seal(end) : null;
+  return { items, pageInfo: { first: size, hasNextPage, endCursor } };
+}
+
+function seal(position: string): string {
+  return Buffer.from(`behind:${position}`).toString('base64url');
+}
+
+function unseal(cursor: string): string {
+  const [, position = ''] = Buffer.from(cursor, 'base64url').toString('utf8').split(':');
+  // Buffer ignores characters that are not base64url, so a cursor is intact only if it seals back to itself.
+  if (seal(position) !== cursor) throw new GraphQLError('The cursor given as after is malformed.');
+  return position;
+}
+
+const personsSdl = /* GraphQL */ `
   type Query {
     "The persons, a page at a time."
     persons(

@@ -1,23 +1,19 @@
 import type { IncomingMessage } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
-import type { CursorBehaviour } from './cursors.ts';
 import { graphqlRoute } from './graphql.ts';
 import { listen, pathOf, respond, type Listener, type Listening, type Route } from './http.ts';
-import { PersonList } from './person-list.ts';
-import { personsSchema } from './persons-schema.ts';
+import { madeUpPersons, personsSchema } from './persons-schema.ts';
 import { TokenOffice, tokenRoute } from './tokens.ts';
 
 export interface SandboxOptions {
   /** 0, the default, takes any free port. */
   readonly port?: number;
-  /** How many persons there are at the start. */
+  /** How many persons there are. */
   readonly persons?: number;
   /** Milliseconds before each answer of /graphql. */
   readonly latency?: number;
   /** Lifetime of access tokens, in seconds. */
   readonly expiresIn?: number;
-  /** How a cursor behaves when persons come and go. */
-  readonly cursors?: CursorBehaviour;
 }
 
 export interface Sandbox extends Listening {
@@ -28,14 +24,12 @@ export interface Sandbox extends Listening {
 /** Starts a recruiting service with made-up persons that follows the published interface to the letter. */
 export async function startSandbox({
   port = 0,
-  persons: count = 137,
+  persons = 137,
   latency = 0,
   expiresIn = 86_400,
-  cursors = 'keyset',
 }: SandboxOptions = {}): Promise<Sandbox> {
-  const persons = new PersonList(count);
   const tokens = new TokenOffice({ expiresIn });
-  const schema = personsSchema(persons, cursors);
+  const schema = personsSchema(madeUpPersons(persons));
   const { url, close } = await listen(createListener({ schema, tokens, latency }), port);
   return { url, tokenLink: url + tokens.linkPath, close };
 }

@@ -38,12 +38,6 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
       number('--persons <number>', 'how many people there are', [0, 10_000_000], 137),
       number('--latency <ms>', 'milliseconds before each GraphQL answer', [0, 600_000], 0),
       number('--expires-in <s>', 'life of an access token', [1, 31_536_000], 86_400),
-      choice(
-        '--cursors <behaviour>',
-        'what a cursor names',
-        ['keyset', 'record', 'position'],
-        'keyset',
-      ),
     ],
     load: async () => (await import('./sandbox.ts')).sandbox,
   },
@@ -204,13 +198,8 @@ function option(flags: string, about: string, fallback?: string | false): Option
   return new Option(flags, about).default(fallback);
 }
 
-function choice(
-  flags: string,
-  about: string,
-  choices: readonly string[],
-  fallback?: string,
-): Option {
-  return option(flags, about, fallback).choices(choices);
+function choice(flags: string, about: string, choices: readonly string[]): Option {
+  return option(flags, about).choices(choices);
 }
 
 /** Takes a whole number from `min` to `max`. */

@@ -39,7 +39,7 @@ test.each([
   [['tokens', 'staus'], /Did you mean status\?/],
   [['tokens', 'import'], /missing required argument 'source'\nAdd --help to see the arguments/],
   [['sandbox', '--port', '65536'], /--port/],
-  [['sandbox', '--cursors', 'random'], /keyset, record, position/],
+  [['export', 'persons', '--format', 'xml'], /ndjson, csv/],
   [['serve', '--port', '1'], /--port/],
   [['schema'], /print/],
   [['keys', 'new'], /missing required argument 'name'/],

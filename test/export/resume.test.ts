@@ -37,7 +37,7 @@ const remove = fc.record({
 });
 
 test.each([
-  ['keyset', 6, fc.oneof(insert, move, remove)],
+  ['key', 6, fc.oneof(insert, move, remove)],
   ['record', 3, fc.oneof(insert, move, remove)],
   // A cursor that names an offset skips records when earlier ones leave, for every client of the service.
   ['position', 3, insert],

@@ -1,12 +1,12 @@
 import type { GeneratorValue } from 'fast-check';
 import fc from 'fast-check';
 import { getNamedType, isCompositeType, printSchema, type GraphQLSchema } from 'graphql';
-import { PersonList } from '../../sandbox/person-list.ts';
 import { objectTypesOf } from '../../src/schema/derived.ts';
 import { serveSnapshot, type ServedSchema } from '../../src/schema/served/served-schema.ts';
 import { resultsSchema, richSchema } from '../service/schemas.ts';
 import { fullService } from '../service/full.ts';
 import { range } from '../service/lists.ts';
+import { PersonList } from '../service/person-list.ts';
 import { createOracle, type Oracle } from './oracle.ts';
 
 /** A service whose records never change, and what the gateway makes of its schema. */
@@ -31,7 +31,7 @@ export function fullWorld(): Promise<World> {
 
 /** Services with nullable records, unions, interfaces, failing fields, errors as data, and names that clash. */
 export async function openWorlds(): Promise<World[]> {
-  const rich = richSchema(new PersonList(PERSONS), 'keyset');
+  const rich = richSchema(new PersonList(PERSONS));
   const results = (managers: boolean) => resultsSchema(PERSONS, { managers });
   return Promise.all([
     fullWorld(),

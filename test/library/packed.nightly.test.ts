@@ -13,7 +13,7 @@ import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
-import { PersonList } from '../../sandbox/person-list.ts';
+import { personOf } from '../../sandbox/persons.ts';
 import { startSandbox } from '../../sandbox/sandbox.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
@@ -184,7 +184,7 @@ async function startService(): Promise<AsyncDisposable & { readonly settings: Se
 }
 
 /** The people of every sandbox with three persons. */
-const IDS = new PersonList(3).all().map(({ id }) => ({ id }));
+const IDS = [0, 1, 2].map((number) => ({ id: personOf(number).id }));
 
 /** Starts a program of the project. */
 function inProject(file: string, settings: Settings): Program {

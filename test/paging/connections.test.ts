@@ -5,7 +5,7 @@ import { readConnection, type ConnectionArguments } from '../../src/paging/conne
 import { decodeCursor } from '../../src/paging/cursor.ts';
 import { PageFailedError } from '../../src/paging/page.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { comings, KINDS, moves, SIZINGS, type Change, type Traits } from './model-service.ts';
+import { comings, KINDS, moves, SIZINGS, type Change, type Traits } from '../service/list-model.ts';
 import { World } from './world.ts';
 
 const LIMIT = 12;

@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib';
 import { codeOf } from '../../src/errors.ts';
 import { cursorsOf, decodeCursor } from '../../src/paging/cursor.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { KINDS } from './model-service.ts';
+import { KINDS } from '../service/list-model.ts';
 import { World } from './world.ts';
 
 const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }));

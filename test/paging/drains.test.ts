@@ -9,7 +9,7 @@ import { SharedWalks, type BeginWalk, type ReaderOptions } from '../../src/pagin
 import { WalkSlots } from '../../src/paging/walk-slots.ts';
 import { stalled, type WalkedPage, type WalkedPages } from '../../src/paging/walk.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
-import { KINDS } from './model-service.ts';
+import { KINDS } from '../service/list-model.ts';
 import { pageOf, recordsOf, World } from './world.ts';
 
 const LETTERS = Array.from('abcdefghijkl');

@@ -6,7 +6,7 @@ import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
 import { PageFailedError } from '../../src/paging/page.ts';
 import { WalkSlots } from '../../src/paging/walk-slots.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { comings, KINDS, moves, SIZINGS, type Change, type Traits } from './model-service.ts';
+import { comings, KINDS, moves, SIZINGS, type Change, type Traits } from '../service/list-model.ts';
 import { World } from './world.ts';
 
 const LIMIT = 12;

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import type { ListWalkOptions } from '../../src/paging/list-walk.ts';
 import { CursorRefusedError, PageFailedError, ReadPage } from '../../src/paging/page.ts';
-import { KINDS, ModelService, SIZINGS, type Change } from './model-service.ts';
+import { KINDS, ListModel, SIZINGS, type Change } from '../service/list-model.ts';
 import { World } from './world.ts';
 
 /**
@@ -40,7 +40,7 @@ async function walkOneList(random: Random): Promise<void> {
   }
 }
 
-function randomPart(random: Random, service: ModelService): ListWalkOptions<number> {
+function randomPart(random: Random, service: ListModel): ListWalkOptions<number> {
   const records = random(3) === 0 ? 1 + random(60) : undefined;
   const first = Math.min(1 + random(40), service.accepts);
   let after: string | null = null;
@@ -53,7 +53,7 @@ function randomPart(random: Random, service: ModelService): ListWalkOptions<numb
 
 /** Compares a walk with a list that stood still. */
 function expectExact(
-  service: ModelService,
+  service: ListModel,
   part: ListWalkOptions<number>,
   { records, error }: Walked,
 ): void {
@@ -72,14 +72,14 @@ function expectExact(
   expect([...repeated].filter((id) => !ids.has(id))).toEqual([]);
 }
 
-function repeatedIds(service: ModelService, serials: readonly number[]): Set<string | null> {
+function repeatedIds(service: ListModel, serials: readonly number[]): Set<string | null> {
   const ids = serials.map((serial) => service.idOf(serial)).filter((id) => id !== null);
   return new Set(ids.filter((id, at) => ids.indexOf(id) !== at));
 }
 
 /** No more may be lost than a walk in sequence can lose: see `mayLose`. */
 function expectFewLost(
-  service: ModelService,
+  service: ListModel,
   { records, error }: Walked,
   { before, changes }: { before: number; changes: readonly Change[] },
 ): void {
@@ -109,7 +109,7 @@ function expectFewLost(
 }
 
 /** The most records that a walk in sequence can lose: an offset passes one record for each that is removed before it. */
-function mayLose({ traits }: ModelService, changes: readonly Change[], removed: number): number {
+function mayLose({ traits }: ListModel, changes: readonly Change[], removed: number): number {
   if (traits.kind === 'key') return 0;
   if (traits.kind === 'position') return removed;
   // A cursor that names a record moves with it.

@@ -11,7 +11,7 @@ import {
 } from '../../src/paging/page.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { MINUTE } from '../support/random/manual-clock.ts';
-import { KINDS, type Traits } from './model-service.ts';
+import { KINDS, type Traits } from '../service/list-model.ts';
 import { walkAtRandom } from './random-walks.ts';
 import { pageOf, recordsOf, World } from './world.ts';
 

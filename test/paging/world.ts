@@ -10,7 +10,7 @@ import { PageSize } from '../../src/paging/page-size.ts';
 import { PageFailedError, type FetchPage, type Page } from '../../src/paging/page.ts';
 import type { WalkedPage } from '../../src/paging/walk.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
-import { ModelService, type Change, type Traits } from './model-service.ts';
+import { ListModel, type Change, type Traits } from '../service/list-model.ts';
 
 /** What happens during a walk; times are numbers of answers. */
 interface Meanwhile {
@@ -27,7 +27,7 @@ interface WorldOptions extends Partial<Traits> {
 
 /** A list of the model service, and what its walks, connections and lookups share. A record is its serial number. */
 export class World {
-  readonly service: ModelService;
+  readonly service: ListModel;
   readonly list: ConnectedList<number>;
   readonly clock = new ManualClock();
   requests = 0;
@@ -43,7 +43,7 @@ export class World {
   readonly #waiting = new Set<() => void>();
 
   constructor(length: number, { concurrency = 8, usual, ...traits }: WorldOptions = {}) {
-    this.service = new ModelService({ kind: 'key', limit: 50, ...traits, length });
+    this.service = new ListModel({ kind: 'key', limit: 50, ...traits, length });
     this.list = {
       name: 'letters',
       fetchPage: this.fetchPage,

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { GraphQLSchema } from 'graphql';
-import { pageOf, type CursorBehaviour, type PageArguments } from '../../sandbox/cursors.ts';
-import { personOf, type Person, type PersonList } from '../../sandbox/person-list.ts';
+import { personOf, type Person } from '../../sandbox/persons.ts';
+import { personsPage, type PageArguments } from '../../sandbox/persons-schema.ts';
 import { failure, makeExecutableSchema, pageOf as pageOfArray, range } from './lists.ts';
+import type { PersonList } from './person-list.ts';
 
 const VACANCIES = 64;
 const STATUSES = ['OPEN', 'OPEN', 'ON_HOLD', 'CLOSED'];
@@ -32,7 +33,7 @@ interface NewCandidate {
 }
 
 /** The persons of the sandbox, with vacancies, candidates and their comments: `schema/rich.graphql`. */
-export function richSchema(persons: PersonList, cursors: CursorBehaviour): GraphQLSchema {
+export function richSchema(persons: PersonList): GraphQLSchema {
   const candidates: Candidate[] = [];
   const comments: { id: string; candidate: string; text: string }[] = [];
   const candidatesPage = (isWanted: (candidate: Candidate) => boolean) => {
@@ -79,7 +80,7 @@ export function richSchema(persons: PersonList, cursors: CursorBehaviour): Graph
 
   return makeExecutableSchema(readFileSync('schema/rich.graphql', 'utf8'), {
     Query: {
-      persons: (_: unknown, args: PageArguments) => pageOf(persons, args, cursors),
+      persons: (_: unknown, args: PageArguments) => personsPage(args, persons.read),
       vacancies: (_: unknown, { status, titleContains, ...args }: VacancyArguments) =>
         pageOfArray(
           vacancies.filter(

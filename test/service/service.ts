@@ -9,13 +9,13 @@ import type { AddressInfo, Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { GraphQLSchema } from 'graphql';
-import type { CursorBehaviour } from '../../sandbox/cursors.ts';
 import { graphqlRoute } from '../../sandbox/graphql.ts';
 import { pathOf, problem, type Answer } from '../../sandbox/http.ts';
-import { PersonList } from '../../sandbox/person-list.ts';
 import { personsSchema } from '../../sandbox/persons-schema.ts';
 import { createListener } from '../../sandbox/sandbox.ts';
 import { TokenOffice } from '../../sandbox/tokens.ts';
+import type { CursorKind } from './list-model.ts';
+import { PersonList } from './person-list.ts';
 import { resultsSchema, richSchema } from './schemas.ts';
 import { tokenEndpoint, TokenAnswers, type Exchange } from './token-answers.ts';
 
@@ -29,7 +29,7 @@ export interface ServiceOptions {
   /** Lifetime of access tokens, in seconds. */
   expiresIn?: number;
   /** How a cursor behaves when records come and go. */
-  cursors?: CursorBehaviour;
+  cursors?: CursorKind;
   /** Whether a refresh ends the access token before it; otherwise that one lives on until it expires. */
   revokeOnRefresh?: boolean;
   /** The status of the refusal of a refresh before the access token has expired; the refresh token stays valid. */
@@ -111,10 +111,10 @@ interface Stats {
 
 /** Starts a stand-in for the service: the sandbox, with what only tests see and change of it. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
-  const { base = '', cursors = 'keyset', latency = 0, expiresIn = 86_400 } = options;
+  const { base = '', latency = 0, expiresIn = 86_400 } = options;
   const { now = Date.now } = options;
   let ahead = 0;
-  const persons = new PersonList(options.persons ?? 137);
+  const persons = new PersonList(options.persons ?? 137, options.cursors);
   const tokens = new TokenOffice({ expiresIn, now: () => now() + ahead });
   const tokenAnswers = new TokenAnswers();
   const exchanges: Exchange[] = [];
@@ -192,9 +192,9 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   return service;
 
   function schemaOf(served: ServiceOptions['schema']): GraphQLSchema {
-    if (served === 'rich') return richSchema(persons, cursors);
+    if (served === 'rich') return richSchema(persons);
     if (served === 'results') return resultsSchema(persons.length, { managers: true });
-    return served ?? personsSchema(persons, cursors);
+    return served ?? personsSchema(persons.read);
   }
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {

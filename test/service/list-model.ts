@@ -79,7 +79,7 @@ export interface Traits {
 }
 
 /** A model of one list of the service: each page is right at the moment when it is read. */
-export class ModelService {
+export class ListModel {
   readonly traits: Traits;
   limit: number;
   accepts: number;

@@ -1,0 +1,62 @@
+export interface Person {
+  id: string;
+  firstName: string;
+}
+
+/** The made-up person with this number, the same every time. */
+export function personOf(number: number): Person {
+  return { id: idOf(number), firstName: firstNameOf(number) };
+}
+
+/** Looks like a random UUID. The first 32 bits are a permutation of the number, so that no two ids are equal. */
+function idOf(number: number): string {
+  const [a, b, c, d] = [word(number, 1), word(number, 2), word(number, 3), word(number, 4)];
+  return `${a}-${b.slice(0, 4)}-4${b.slice(5)}-a${c.slice(5)}-${c.slice(0, 4)}${d}`;
+}
+
+function word(number: number, round: number): string {
+  return scramble(number + round * 0x3c6e_f35f)
+    .toString(16)
+    .padStart(8, '0');
+}
+
+/** Each step can be reversed, so different numbers stay different. */
+function scramble(number: number): number {
+  let bits = number | 0;
+  bits = Math.imul(bits ^ (bits >>> 15), 0x2f8d_4c35);
+  bits = Math.imul(bits ^ (bits >>> 13), 0x61b9_e2a7);
+  return (bits ^ (bits >>> 16)) >>> 0;
+}
+
+/** All names are used before one is repeated. */
+function firstNameOf(number: number): string {
+  const turn = Math.floor(number / names.length);
+  return names[(number * stride + turn * 31) % names.length]!;
+}
+
+const names = [
+  'Emma, Noah, Olivia, Liam, Grace, Samuel, Hannah, Marcus, Ingrid, Tomasz, Giulia, Mateo, Aaliyah',
+  'Zoë, Renée, Jürgen, Åsa, Søren, Łukasz, Žofie, Đurđa, Ștefan, İbrahim, Çağla, Iñaki, João',
+  'François, Anaïs, Éloïse, Björn, Þórdís, Sæunn, Siobhán, Gráinne, Małgorzata, Błażej, Jiří',
+  'Šárka, Ľubomír, Győző, Zsófia, Jānis, Ģirts, Žydrūnė, Õnne, Väinö, Conceição, Sæmund, Ġorġ',
+  'Adéwálé, Ọlábísí, Kẹ́hìndé, Ṣadé, Táíwò, Sıla, Gülşah, Fañch, Ċensu, Ñusta, Ülkü, Aloÿs',
+  'Nguyệt, Đức, Thủy, Hương, Quỳnh, Trường, Phượng, Bảo Ngọc, Minh Tuấn',
+  "D'Angelo, N'Golo, M'Baye, Kaʻiulani, Keʻala, Ra'anan, O’Neil, Āwhina, Ma’afu, Ana Lucía",
+  'Anne-Marie, Jean-Luc, Karl-Heinz, Marie-Thérèse, Ji-woo, Abd-al-Aziz, Mary Ann, José María',
+  // Letters with combining accents: they look like the composed ones above, and differ in memory.
+  'Zoe\u0308, Andre\u0301s, A\u030asa, Bjo\u0308rn, Lu\u0301cia, Franc\u0327oise, Ma\u0300iri',
+  'Анна, Сергей, Екатерина, Пётр, Алёна, Йордан, Љиљана, Ђорђе, Оксана, Мар’яна, Євген, Ілля',
+  'Їванна, Тарас, Айгүл, Нұрлан, Өлзий, Цветелина, Алесь, Ўладзімір',
+  'Ελένη, Γιώργος, Αγγελική, Δημήτρης, Χριστίνα, Θεόδωρος, Ιωάννα, Ξένια, Ζωή, Αϊσέ',
+  'محمد, فاطمة, عائشة, يوسف, مريم, خالد, ليلى, إبراهيم, عبد الرحمن, شیرین, پریسا, علی\u200cرضا',
+  "נועה, אברהם, שרה, תמר, איתן, רחל, ג'ורג', מָרִים",
+  'अनन्या, राहुल, प्रिया, विक्रम, श्रेया, अर्जुन, लक्ष्मी, कृष्ण, दीपिका',
+  'অনির্বাণ, সুচিত্রা, கவிதா, முருகன், రాజేశ్వరి, ಮಂಜುನಾಥ್, സുജാത, ਹਰਪ੍ਰੀਤ, ජයන්ත',
+  'สมชาย, กนกวรรณ, ស្រីមុំ, အောင်, བསྟན་འཛིན, გიორგი, ნინო, Արամ, Անահիտ, ሰላም, አበበ, ᏎᏉᏯ',
+  '伟, 秀英, 子涵, 梓萱, 建国, 雅婷, 俊傑, 淑芬, 堃, 𬀩',
+  'さくら, 陽菜, 翔太, 健一, 結衣, ハナ, 大輔, 美咲, 蓮, りょうま',
+  '민준, 서연, 지우, 하은, 도윤, 예린, 현우, 수아',
+].flatMap((line) => line.split(', '));
+
+// It has no common divisor with the number of names, so it visits each of them, neighbours far apart.
+const stride = 89;
