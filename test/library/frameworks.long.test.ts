@@ -1,78 +1,76 @@
 import { createServer, type RequestListener } from 'node:http';
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import express from 'express';
 import { parse } from 'graphql';
 import { Hono } from 'hono';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createGateway, type Gateway, type GatewayConfig } from '../../src/library/index.ts';
-import { startService, type Service, type ServiceOptions } from '../service/service.ts';
+import { startService, type Service } from '../service/service.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { listenForTest } from '../support/test-server.ts';
 
 /** Without hooks of other plugins, Yoga ends the request before it reads anything of it. */
-const configs: Record<string, GatewayConfig> = {
+const CONFIGS: Record<string, GatewayConfig> = {
   'without plugins': {},
   'with a plugin': { plugins: [{ onExecute: () => {} }] },
 };
 
-/** The program around a gateway, and the path of GraphQL in it. */
-const programs: Record<string, (gateway: Gateway) => [RequestListener, string]> = {
-  'node:http': ({ handler }) => [handler, '/graphql'],
-  'a route of Express': ({ handler }) => [express().all('/graphql', handler), '/graphql'],
-  Hono: ({ fetch: answer }) => [
+/** The program around a gateway. */
+const PROGRAMS: Record<string, (gateway: Gateway) => RequestListener> = {
+  'node:http': ({ handler }) => handler,
+  'a route of Express': ({ handler }) => express().all('/graphql', handler),
+  Hono: ({ fetch: answer }) =>
     getRequestListener(new Hono().all('/graphql', ({ req }) => answer(req.raw)).fetch),
-    '/graphql',
-  ],
 };
 
 /** Hono replaces them in the whole process, which runs other files too. */
 const { Request, Response } = globalThis;
 afterAll(() => void Object.assign(globalThis, { Request, Response }));
 
-describe.each(Object.entries(configs))('a gateway %s', (_, config) => {
-  let quick: Opened;
-  let slow: Opened;
-  beforeAll(async () => {
-    [quick, slow] = await Promise.all([
-      open({ persons: 60 }, config),
-      open({ latency: 30_000 }, config),
-    ]);
-  });
-  afterAll(() => Promise.all([quick.close(), slow.close()]));
+const ALL = '{ allPersons { id } }';
 
-  test.each(Object.entries(programs))(
-    'answers in %s: a POST, a GET, GraphiQL, in parts, and what is wrong',
+describe.each(Object.entries(CONFIGS))('a gateway %s', (_, config) => {
+  const folder = temporaryFolder();
+  let service: Service;
+  let gateway: Gateway;
+  beforeAll(async () => {
+    service = await startService({ persons: 60 });
+    const settings = {
+      RECRUITING_URL: service.url,
+      TOKEN_LINK: service.tokenLink,
+      TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
+      ALLOW_ANONYMOUS: true,
+      LOG_LEVEL: 'silent',
+    };
+    gateway = await createGateway({ settings, config });
+    await vi.waitUntil(async () => (await gateway.fetch('http://localhost/ready')).ok);
+  });
+  afterAll(async () => {
+    await gateway.close();
+    await service.close();
+    folder[Symbol.dispose]();
+  });
+
+  test.each(Object.entries(PROGRAMS))(
+    'in %s answers operations, serves GraphiQL, and streams in parts',
     async (__, program) => {
-      const url = await serve(program(quick.gateway));
-      const ids = quick.sandbox.persons.all().map(({ id }) => ({ id }));
+      const url = await serve(program(gateway));
+      const ids = service.persons.all().map(({ id }) => ({ id }));
       // Several operations on one connection.
       for (const last of [10, 20]) {
         const query = `{ personsConnection(last: ${last}) { nodes { id } } }`;
-        const answer = await fetch(url, post({ query }));
-        expect([answer.status, await answer.json()]).toEqual([
-          200,
-          { data: { personsConnection: { nodes: ids.slice(-last) } } },
-        ]);
+        expect(await askAt(url, query)).toEqual({
+          data: { personsConnection: { nodes: ids.slice(-last) } },
+        });
       }
-      const headers = { 'apollo-require-preflight': 'true' };
-      const get = await fetch(`${url}?query={allPersons(limit:1){id}}`, { headers });
-      expect(await get.json()).toEqual({ data: { allPersons: ids.slice(0, 1) } });
-
-      const accept = 'application/graphql-response+json';
-      expect((await fetch(url, post({ query: '{ nobody }' }, { accept }))).status).toBe(400);
-      expect((await fetch(url, post({}))).status).toBe(400);
-
       const page = await fetch(url, { headers: { accept: 'text/html' } });
       expect(page.headers.get('content-type')).toContain('text/html');
       // Several megabytes.
       await page.body!.cancel();
 
-      const multipart = { accept: 'multipart/mixed;deferSpec=20220824' };
-      const streamed = await fetch(
-        url,
-        post({ query: '{ allPersons @stream { id } }' }, multipart),
-      );
+      const accept = 'multipart/mixed;deferSpec=20220824';
+      const streamed = await fetch(url, post('{ allPersons @stream { id } }', accept));
       expect(streamed.headers.get('content-type')).toContain('multipart/mixed');
       const text = await streamed.text();
       expect(text.match(/"id":/g)).toHaveLength(60);
@@ -80,29 +78,33 @@ describe.each(Object.entries(configs))('a gateway %s', (_, config) => {
     },
   );
 
-  test.each([...Object.entries(programs), ['its executor', undefined] as const])(
-    'in %s, a caller who leaves ends the upstream request',
+  test.each([...Object.entries(PROGRAMS), ['its executor', undefined] as const])(
+    'in %s ends the upstream request of a caller who leaves',
     async (__, program) => {
+      const arrived = Promise.withResolvers<void>();
+      const left = Promise.withResolvers<void>();
+      service.answer((response) => {
+        response.once('close', left.resolve);
+        arrived.resolve();
+      });
       const leaving = new AbortController();
       const { signal } = leaving;
-      const query = '{ allPersons { id } }';
       const asked = program
-        ? fetch(await serve(program(slow.gateway)), { ...post({ query }), signal })
-        : slow.gateway.executor({ document: parse(query), signal });
+        ? fetch(await serve(program(gateway)), { ...post(ALL), signal })
+        : gateway.executor({ document: parse(ALL), signal });
       const outcome = Promise.resolve(asked).catch((error: Error) => error.name);
-      await vi.waitFor(() => expect(slow.sandbox.stats.inFlight).toBe(1), 10_000);
+      await arrived.promise;
       leaving.abort();
-      await vi.waitFor(() => expect(slow.sandbox.stats.inFlight).toBe(0), 10_000);
+      await left.promise;
       expect(await outcome).toEqual(
         program ? 'AbortError' : expect.objectContaining({ errors: [expect.anything()] }),
       );
     },
   );
 
-  test('a body that something else has read is refused with what to do, and no request waits for it', async () => {
-    const program = express().use(express.json()).all('/graphql', quick.gateway.handler);
-    const url = await serve([program, '/graphql']);
-    const answer = await fetch(url, post({ query: '{ allPersons { id } }' }));
+  test('refuses a body that something else has read, and says what to do', async () => {
+    const url = await serve(express().use(express.json()).all('/graphql', gateway.handler));
+    const answer = await fetch(url, post(ALL));
     const { errors } = (await answer.json()) as { errors: { message: string }[] };
     expect([answer.status, errors[0]!.message]).toEqual([
       400,
@@ -111,53 +113,12 @@ describe.each(Object.entries(configs))('a gateway %s', (_, config) => {
   });
 });
 
-interface Opened {
-  readonly sandbox: Service;
-  readonly gateway: Gateway;
-  close(): Promise<void>;
+/** Returns the address of GraphQL in it. */
+async function serve(listener: RequestListener): Promise<string> {
+  return `http://127.0.0.1:${await listenForTest(createServer(listener), '127.0.0.1')}/graphql`;
 }
 
-async function open(options: ServiceOptions, config: GatewayConfig): Promise<Opened> {
-  const folder = temporaryFolder();
-  const sandbox = await startService(options);
-  const gateway = await createGateway({
-    settings: {
-      RECRUITING_URL: sandbox.url,
-      TOKEN_LINK: sandbox.tokenLink,
-      TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
-      ALLOW_ANONYMOUS: true,
-      LOG_LEVEL: 'silent',
-    },
-    config,
-  });
-  await vi.waitFor(async () => {
-    expect((await gateway.fetch('http://localhost/ready')).status).toBe(200);
-  });
-  return {
-    sandbox,
-    gateway,
-    close: async () => {
-      await gateway.close();
-      await sandbox.close();
-      folder[Symbol.dispose]();
-    },
-  };
-}
-
-async function serve([listener, path]: [RequestListener, string]): Promise<string> {
-  const server = createServer(listener);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
-}
-
-function post(body: object, headers: Record<string, string> = {}) {
-  return {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'application/json', ...headers },
-    body: JSON.stringify(body),
-  };
+function post(query: string, accept = 'application/json') {
+  const headers = { 'content-type': 'application/json', accept };
+  return { method: 'POST', headers, body: JSON.stringify({ query }) };
 }
