@@ -34,10 +34,17 @@ export function responseOf(reply: Reply, sending: Sending): Response {
     new fetchAPI.Response(content as BodyInit, { status, headers });
   if (isStream(body)) return written(overSocket(body, node, sending));
   if (hasNoBody(status)) return written(null);
-  const length = lengthOf(body);
-  headers['content-length'] = String(length);
-  if (isPiece(body) || length <= TURN) return written(bytesOf(body));
-  return written(overSocket(inTurns(body), node, sending));
+  if (!isPiece(body) && lengthOf(body) > TURN) {
+    headers['content-length'] = String(
+      body.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0),
+    );
+    return written(overSocket(inTurns(body), node, sending));
+  }
+  // The bytes of a text would be counted here, by Yoga and by Node.
+  const content = bytesOf(body);
+  const bytes = typeof content === 'string' ? Buffer.from(content) : content;
+  headers['content-length'] = String(bytes.length);
+  return written(bytes);
 }
 
 /** Joins the headers of the reply and of the exchange. */
@@ -145,7 +152,7 @@ function bytesOf(body: Body): Piece {
   );
 }
 
-function lengthOf(body: Body): number {
-  if (isPiece(body)) return Buffer.byteLength(body);
-  return body.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
+/** Characters of texts, and bytes. */
+function lengthOf(pieces: readonly Piece[]): number {
+  return pieces.reduce((sum, { length }) => sum + length, 0);
 }

@@ -30,6 +30,8 @@ type PageBounds = Pick<Position, 'after' | 'end' | 'size'>;
  */
 const VERSION = 3;
 const CHECKSUM_BYTES = 4;
+/** Needs no escapes in JSON. */
+const PLAIN = /^[\w:-]*$/;
 
 /** The longest cursor that is read, in characters: it has room for two service cursors of 64 KB. */
 const MAX_LENGTH = 262_144;
@@ -51,11 +53,15 @@ export function cursorsOf(
   padded[0] = VERSION;
   const start = padded.toString('base64url');
   const startSum = crc32(padded);
+  let tail = Buffer.allocUnsafe(256);
   return (offset, id) => {
-    const tail = Buffer.from(`${offset},${JSON.stringify(id)}]\0\0\0\0`);
-    const sumAt = tail.length - CHECKSUM_BYTES;
-    tail.writeUInt32BE(crc32(tail.subarray(0, sumAt), startSum), sumAt);
-    return start + tail.toString('base64url');
+    // The usual id needs no escapes: JSON.stringify would take a third of the time of a cursor.
+    const text = `${offset},${id !== null && PLAIN.test(id) ? `"${id}"` : JSON.stringify(id)}]`;
+    const longest = 3 * text.length + CHECKSUM_BYTES;
+    if (longest > tail.length) tail = Buffer.allocUnsafe(longest);
+    const sumAt = tail.write(text);
+    tail.writeUInt32BE(crc32(text, startSum), sumAt);
+    return start + tail.toString('base64url', 0, sumAt + CHECKSUM_BYTES);
   };
 }
 

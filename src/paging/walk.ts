@@ -97,10 +97,10 @@ export class Seen {
     const { hashes, hasRepeats } = page.identities;
     if (hasRepeats) this.#idsAreUnique = false;
     const offsets: number[] = [];
-    for (const [offset, hash] of hashes.entries()) {
+    hashes.forEach((hash, offset) => {
       const isNew = Number.isNaN(hash) || this.#hashes.add(hash);
       if (isNew || !this.#idsAreUnique) offsets.push(offset);
-    }
+    });
     this.#count += offsets.length;
     return { page, offsets };
   }
