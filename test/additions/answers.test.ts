@@ -6,7 +6,7 @@ import {
 } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { altered, honest } from '../service/replies.ts';
-import { byKeys, LONG, secondService, startPeople } from './people.ts';
+import { byKeys, LONG, rawJson, secondService, startPeople } from './people.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -72,11 +72,11 @@ const ANSWERED: readonly [what: string, query: string, data: unknown, requests?:
   ],
   [
     'records below a type of the company',
-    '{ badges { of { name shout } all { shout } } }',
+    '{ badges { caps of { name shout } all { shout } } }',
     {
       badges: [
-        { of: { name: 'Name 1', shout: 'Name 1!' }, all: [{ shout: 'Name 2!' }] },
-        { of: null, all: null },
+        { caps: 'FIRST', of: { name: 'Name 1', shout: 'Name 1!' }, all: [{ shout: 'Name 2!' }] },
+        { caps: 'NONE', of: null, all: null },
       ],
     },
   ],
@@ -118,7 +118,7 @@ const ANSWERED: readonly [what: string, query: string, data: unknown, requests?:
         {
           boss: { name: 'Name 1b' },
           renamed: 'Person,1b,1@example.com',
-          byFunction: 1,
+          byFunction: '1@example.com',
           forwarded: 'Name 1',
         },
       ],
@@ -247,11 +247,14 @@ test('integers that JavaScript cannot hold keep their digits, and reach resolver
     `{"salary":${LONG},"extra":{"deep":[9007199254740993],"name":"x"},"pay":"${LONG}"}`,
   );
   // An id is text, even if the service writes a number.
-  const { rawJSON } = JSON as JSON & { rawJSON: (text: string) => unknown };
-  const withNumber = altered(({ data }) => void (data['persons']!.items[0]!['id'] = rawJSON(LONG)));
-  world.service.answer(withNumber, honest);
-  const { data } = await world.ask('{ persons(first: 1) { items { id shout } } }');
-  expect(data).toEqual({ persons: { items: [{ id: LONG, shout: 'Name 1!' }] } });
+  const withNumbers = altered(({ data }) => {
+    Object.assign(data['persons']!.items[0]!, { id: rawJson(LONG), rate: rawJson(LONG) });
+  });
+  world.service.answer(withNumbers, honest);
+  const { data } = await world.ask('{ persons(first: 1) { items { id rate shout } } }');
+  expect(data).toEqual({
+    persons: { items: [{ id: LONG, rate: Number(LONG), shout: 'Name 1!' }] },
+  });
 });
 
 test('@stream on an operation with added fields is answered whole', async () => {
@@ -269,24 +272,24 @@ test('@stream on an operation with added fields is answered whole', async () => 
 });
 
 test('introspection, the subgraph SDL and its entities show what was added', async () => {
-  const { data } = await world.ask<IntrospectionQuery>(getIntrospectionQuery());
+  const { data } = await world.ask<IntrospectionQuery>(
+    getIntrospectionQuery({ schemaDescription: true }),
+  );
   const sdl = printSchema(buildClientSchema(data));
   const { data: subgraph } = await world.ask<{ _service: { sdl: string } }>('{ _service { sdl } }');
   for (const text of [sdl, subgraph._service.sdl]) {
     expect(text).toMatch(/type Person [^}]*shout: String!/);
     expect(text).toMatch(/type Person [^}]*rating: String/);
-    expect(text).toContain('type Badge {');
+    expect(text).toContain('type Badge implements Labelled {');
+    expect(text).toMatch(/^"""All people."""$/m);
+    expect(text).toMatch(/^"""One of the people."""\ntype Person/m);
   }
   expect(subgraph._service.sdl).toMatch(/type Person .*@key\(fields: "id"\)/);
   expect(subgraph._service.sdl).not.toContain('_entities');
 });
 
 test('a second service for an interface answers for a record of which a resolver returns the key', async () => {
-  const merge = {
-    ...byKeys('desk'),
-    selectionSet: '{ name }',
-    key: ({ name }: Fields) => ({ name }),
-  };
+  const merge = { entryPoints: [byKeys('desk', 'name')] };
   const subschemas = [secondService('desk', merge, { of: 'Named' })];
   await using desks = await startPeople({ subschemas });
   const { data } = await desks.ask('{ visitor { desk } }');

@@ -1,7 +1,11 @@
-import type { MergedTypeConfig, SubschemaConfig } from '@graphql-tools/delegate';
+import {
+  delegateToSchema,
+  type MergedTypeConfig,
+  type SubschemaConfig,
+} from '@graphql-tools/delegate';
 import { forwardArgsToSelectionSet } from '@graphql-tools/stitch';
-import { parseSelectionSet, type ExecutionRequest } from '@graphql-tools/utils';
-import { buildSchema, execute, GraphQLError, type GraphQLSchema } from 'graphql';
+import { parseSelectionSet } from '@graphql-tools/utils';
+import { GraphQLError, type GraphQLSchema } from 'graphql';
 import type { Additions } from '../../src/additions/additions.ts';
 import { failure, makeExecutableSchema, pageOf } from '../service/lists.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
@@ -9,33 +13,45 @@ import { startGatewayOverService } from '../support/gateway/over-service.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const PEOPLE = `
+export const PEOPLE = `
+  "All people."
+  schema { query: Query mutation: Mutation }
   directive @tag(name: String!) on
     FIELD | FRAGMENT_SPREAD | INLINE_FRAGMENT | FRAGMENT_DEFINITION | VARIABLE_DEFINITION
   directive @inContext(country: String) on QUERY | MUTATION
   scalar Long
   enum Stage { NEW HIRED }
-  interface Named { name: String! }
+  interface Named { name: String! nick: String }
+  "One of the people."
   type Person implements Named {
-    id: ID! name: String! email: String stage: Stage! salary: Long extra: Long boss: Person skills: [String!]
+    id: ID! name: String! nick: String email: String stage: Stage! salary: Long rate: Float extra: Long
+    boss: Person skills: [String!] robot: Robot
   }
-  type Robot implements Named { id: ID! name: String! maker: String }
+  type Robot implements Named { id: ID! name: String! nick: String maker: String }
+  type Note { id: ID! text: String }
   union Found = Person | Robot
-  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+  type PersonPage { items: [Person!]! pageInfo: PageInfo! total: Int! }
+  type RobotPage { items: [Robot!]! pageInfo: PageInfo! }
+  type NotePage { items: [Note!]! pageInfo: PageInfo! }
   type PageInfo { hasNextPage: Boolean! endCursor: String }
   type Query {
     persons(first: Int, after: String): PersonPage!
+    robots(first: Int, after: String): RobotPage!
+    notes(first: Int, after: String): NotePage!
+    me: Person
     found: [Found!]!
     named: [Named!]!
     "The first has no name."
     odd: [Person]
     shop(of: String): String
   }
-  type Mutation { promote(id: ID!): Person }
+  type Mutation { promote(id: ID!): Person mail(to: String!): Boolean }
 `;
 
-const { rawJSON: rawJson } = JSON as JSON & { rawJSON: (text: string) => unknown };
+export const rawJson = (JSON as unknown as { rawJSON: (text: string) => unknown }).rawJSON;
 export const LONG = '12345678901234567890';
+
+const ROBOT = { __typename: 'Robot', id: 'r', name: 'Robot', nick: 'R', maker: 'Ours' };
 
 /** The person of this number. The third has no email. */
 function person(id: string): Fields {
@@ -46,6 +62,7 @@ function person(id: string): Fields {
       if (id === 'odd') throw failure('No name.', { code: 'NAMELESS' });
       return `Name ${id}`;
     },
+    nick: `N${id}`,
     email: () => {
       if (id === '3') throw failure('No email.', { code: 'NO_EMAIL' });
       return `${id}@example.com`;
@@ -55,32 +72,57 @@ function person(id: string): Fields {
     extra: { deep: [rawJson('9007199254740993')], name: 'x' },
     boss: () => person(`${id}b`),
     skills: ['a'],
+    robot: ROBOT,
   };
 }
 
-const ROBOT = { __typename: 'Robot', id: 'r', name: 'Robot', maker: 'Ours' };
+const listed = (all: readonly unknown[]) => (_: unknown, args: object) => pageOf(all, args);
 
 /** A service with three people. */
 function peopleService(): GraphQLSchema {
-  const people = ['1', '2', '3'].map(person);
   return makeExecutableSchema(PEOPLE, {
     Query: {
-      persons: (_: unknown, args: object) => pageOf(people, args),
+      persons: listed(['1', '2', '3'].map(person)),
+      robots: listed([ROBOT]),
+      notes: listed([{ id: 'n', text: 'Note' }]),
+      me: () => person('1'),
       found: () => [person('1'), ROBOT],
       named: () => [ROBOT, person('2')],
       odd: () => [person('odd'), person('2')],
       shop: (_: unknown, { of = 'all' }: { of?: string }) => `Shop of ${of}`,
     },
-    Mutation: { promote: (_: unknown, { id }: { id: string }) => person(id) },
+    Mutation: {
+      promote: (_: unknown, { id }: { id: string }) => person(id),
+      mail: () => true,
+    },
   });
 }
 
+/** A field that requires one field, and what it says of it. */
+export const requiring = (
+  field: string,
+  say: (value: string) => unknown = (value) => value,
+  selectionSet: unknown = `{ ${field} }`,
+) => ({ selectionSet, resolve: (parent: Fields) => say(String(parent[field])) }) as never;
 /** What a resolver got. */
-const seen = ({ id, name }: Fields) => `${String(id)} ${String(name)}`;
-const shout = ({ name }: Fields) => `${String(name)}!`;
+const seen = {
+  selectionSet: '{ __typename id name }',
+  resolve: ({ id, name }: Fields) => `${String(id)} ${String(name)}`,
+};
 const fail = (error: Error) => () => {
   throw error;
 };
+
+type Stitched = { schema: { extensions: { stitchingInfo: { subschemaMap: Map<object, never> } } } };
+
+/** Delegates to the served schema. @param more options of `delegateToSchema` */
+export const delegated =
+  (fieldName: string, more: object = {}) =>
+  (_: unknown, __: unknown, context: object, info: Stitched) => {
+    const [schema] = info.schema.extensions.stitchingInfo.subschemaMap.keys();
+    const options = { schema, operation: 'query', fieldName, context, info, ...more };
+    return delegateToSchema(options as never) as Promise<unknown>;
+  };
 
 /** What a company adds to the people. @param prefix of their types and root fields, as callers see them */
 function peopleAdditions(prefix = ''): Additions {
@@ -90,11 +132,12 @@ function peopleAdditions(prefix = ''): Additions {
       extend interface ${prefix}Named { length: Int! }
       extend type ${prefix}Person {
         shout: String! fixed: String! seen: String! length: Int! pay: String contact: String
-        renamed: String byFunction: Int forwarded(x: Int): String
+        renamed: String byFunction: String forwarded(x: Int): String
         strict: String! late: String told: String
       }
       extend type ${prefix}Robot { shout: String! seen: String! length: Int! }
-      type Badge { label: String! of: ${prefix}Person all: [${prefix}Person!] }
+      interface Labelled { label: String! caps: String }
+      type Badge implements Labelled { label: String! caps: String of: ${prefix}Person all: [${prefix}Person!] }
       type Numbers { many(n: Int!): [Numbers!]! drawn(n: Int!): [Int!]! }
       extend type Query {
         top: [${prefix}Person] best: [${prefix}Person!]! anyone: ${prefix}Named visitor: ${prefix}Person badges: [Badge!]!
@@ -103,36 +146,30 @@ function peopleAdditions(prefix = ''): Additions {
       extend type Mutation { praise(id: ID!): ${prefix}Person }
     `,
     resolvers: {
-      [`${prefix}Named`]: {
-        length: { selectionSet: '{ name }', resolve: ({ name }: Fields) => String(name).length },
-      },
+      [`${prefix}Named`]: { length: requiring('name', ({ length }) => length) },
       [`${prefix}Person`]: {
-        shout: { selectionSet: '{ name }', resolve: shout },
+        shout: requiring('name', (name) => `${name}!`),
         fixed: () => 'fixed',
-        seen: { selectionSet: '{ id name }', resolve: seen },
-        pay: { selectionSet: '{ salary }', resolve: ({ salary }: Fields) => String(salary) },
-        contact: { selectionSet: '{ email }', resolve: ({ email }: Fields) => String(email) },
+        seen,
+        pay: requiring('salary'),
+        contact: requiring('email'),
         renamed: {
           selectionSet: `{ type: __typename boss { id } ... on ${prefix}Person { mail: email } }`,
           resolve: ({ type, boss, mail }: Fields) =>
             [type, (boss as Fields)['id'], mail].map(String).join(),
         },
-        byFunction: {
-          selectionSet: () => parseSelectionSet('{ id }'),
-          resolve: ({ id }: Fields) => Number(id),
-        },
-        forwarded: {
-          selectionSet: forwardArgsToSelectionSet('{ name }', { name: [] }),
-          resolve: ({ name }: Fields) => name,
-        } as never,
+        byFunction: requiring('email', undefined, () => parseSelectionSet('{ email }')),
+        forwarded: requiring(
+          'name',
+          undefined,
+          forwardArgsToSelectionSet('{ name }', { name: [] }),
+        ),
         strict: fail(new TypeError('secret')),
         late: () => Promise.reject(new TypeError('secret')),
         told: fail(new GraphQLError('Ask the owner.', { extensions: { code: 'OWN' } })),
       },
-      [`${prefix}Robot`]: {
-        shout: { selectionSet: '{ maker }', resolve: ({ maker }: Fields) => `${String(maker)}!` },
-        seen: { selectionSet: '{ id name }', resolve: seen },
-      },
+      [`${prefix}Robot`]: { shout: requiring('maker', (maker) => `${maker}!`), seen },
+      Labelled: { caps: ({ label }: Fields) => String(label).toUpperCase() },
       Query: {
         top: () => [{ id: '2' }, null, Promise.resolve({ id: '1' })],
         best: () => Promise.resolve(['1', '2', '3'].map((id) => ({ id }))),
@@ -179,12 +216,12 @@ interface SecondService extends SubschemaConfig {
   readonly requests: Fields[][];
 }
 
-/** How a second service finds many people, by their ids. */
-export function byKeys(field: string): MergedTypeConfig {
+/** How a second service finds many people, by a field of theirs. */
+export function byKeys(field: string, name = 'id'): MergedTypeConfig {
   return {
-    selectionSet: '{ id }',
+    selectionSet: `{ ${name} }`,
     fieldName: `${field}ByKeys`,
-    key: ({ id }: Fields) => ({ id }),
+    key: (record: Fields) => ({ [name]: record[name] }),
     argsFromKeys: (keys) => ({ keys }),
   };
 }
@@ -196,7 +233,9 @@ export function secondService(
   { of = 'Person', idType = 'ID' } = {},
 ): SecondService {
   const type = of === 'Named' ? 'Person' : of;
-  const schema = buildSchema(`
+  const requests: Fields[][] = [];
+  const known = (key: Fields) => ({ ...key, [field]: `${field} of ${Object.values(key).join()}` });
+  const sdl = `
     type Query {
       ${field}ByKeys(keys: [${field}Key!]!): [${type}]!
       ${field}By(id: ${idType}!): ${type}
@@ -206,24 +245,18 @@ export function secondService(
     ${
       of === 'Named'
         ? `interface Named { name: String! } type Person implements Named { name: String! ${field}: String }`
-        : `type ${type} { id: ${idType}! ${field}: String }`
+        : `"Somebody." type ${type} { id: ${idType}! ${field}: String }`
     }
-  `);
-  const requests: Fields[][] = [];
-  const known = (key: Fields) => ({ ...key, [field]: `${field} of ${Object.values(key).join()}` });
-  const rootValue = {
-    [`${field}ByKeys`]: ({ keys }: { keys: Fields[] }) => {
-      requests.push(keys);
-      return keys.map(known);
+  `;
+  const schema = makeExecutableSchema(sdl, {
+    Query: {
+      [`${field}ByKeys`]: (_: unknown, { keys }: { keys: Fields[] }) => {
+        requests.push(keys);
+        return keys.map(known);
+      },
+      [`${field}By`]: (_: unknown, key: Fields) => known(key),
+      [`${field}Known`]: () => [{ id: '2' }, { id: '1' }].map(known),
     },
-    [`${field}By`]: known,
-    [`${field}Known`]: () => [{ id: '2' }, { id: '1' }].map(known),
-  };
-  return {
-    requests,
-    schema,
-    executor: (({ document, variables }: ExecutionRequest) =>
-      execute({ schema, document, rootValue, variableValues: variables })) as never,
-    merge: { [of]: merge },
-  };
+  });
+  return { requests, schema, merge: { [of]: merge } };
 }
