@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
-import { afterAll, describe, expect, test } from 'vitest';
+import { createServer } from 'node:net';
+import { afterAll, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { listenForTest } from '../support/test-server.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
@@ -26,40 +27,27 @@ test.each([
 });
 
 test.each([
-  [
-    ['frobnicate'],
-    /unknown command 'frobnicate'[^]*serve[^]*sandbox[^]*export[^]*tokens[^]*keys[^]*schema/,
-  ],
-  [
-    ['tokens', 'frobnicate'],
-    /'frobnicate'[^]*import[^]*status[^]*check[^]*refresh[^]*recover[^]*export/,
-  ],
-  [['token', 'import', 'https://example.com/secret-link'], /unknown command 'token'/],
-  [['tokens', 'export', 'postgres://user:secret@db/tokens', 'sqlite:x'], /<link> sqlite:x/],
-  [['tokens', 'staus'], /Did you mean status\?/],
-  [['tokens', 'import'], /missing required argument 'source'\nAdd --help to see the arguments/],
-  [['sandbox', '--port', '65536'], /--port/],
-  [['export', 'persons', '--format', 'xml'], /ndjson, csv/],
-  [['serve', '--port', '1'], /--port/],
-  [['schema'], /print/],
-  [['keys', 'new'], /missing required argument 'name'/],
-  [
-    ['keys', 'new', 'a b'],
-    /The key has a name that does not consist of at most 64 letters, digits/,
-  ],
-  [
-    ['keys', 'new', 'a', '--scopes', 'all'],
-    /The key has an unknown scope; the scopes are read, drain,/,
-  ],
-  [['keys', 'new', 'a', '--scopes', 'read+\u001b[31m'], /The key has an unknown scope;/],
-  [
-    ['keys', 'new', 'a', '--scopes', 'router'],
-    /neither the scope read nor write; add one of these/,
-  ],
+  ['frobnicate', /unknown command 'frobnicate'[^]*serve[^]*sandbox[^]*export[^]*tokens[^]*schema/],
+  ['tokens frobnicate', /'frobnicate'[^]*import[^]*status[^]*refresh[^]*recover[^]*export/],
+  ['token import https://example.com/secret-link', /unknown command 'token'/],
+  ['tokens export postgres://user:secret@db/tokens sqlite:x', /<link> sqlite:x/],
+  ['tokens staus', /Did you mean status\?/],
+  ['tokens import', /missing required argument 'source'\nAdd --help to see the arguments/],
+  ['sandbox --port 65536', /--port/],
+  ['export persons --limit 0', /--limit.* whole number from 1 to/],
+  ['export persons --limit 1e3', /--limit.* whole number/],
+  ['export persons --format xml', /--format.* ndjson, csv/],
+  ['serve --port 1', /--port/],
+  ['schema', /print/],
+  ['keys new', /missing required argument 'name'/],
+  ['keys new a.b/c', /The key has a name that does not consist of at most 64 letters, digits/],
+  ['keys new a --scopes all', /The key has an unknown scope; the scopes are read, drain,/],
+  ['keys new a --scopes read+\u001b[31m', /The key has an unknown scope;/],
+  ['keys new a --scopes router', /neither the scope read nor write; add one of these/],
 ])(
-  '%j ends with exit code 2, and names the mistake without a secret or a stack',
-  async (args, mistake) => {
-    const { code, stdout, stderr } = await runHere(args);
+  '"%s" ends with exit code 2, and names the mistake without a secret or a stack',
+  async (line, mistake) => {
+    const { code, stdout, stderr } = await runHere(line.split(' '));
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(mistake);
     expect(stderr).not.toMatch(/^\s+at |secret/m);
@@ -67,7 +55,7 @@ test.each([
   },
 );
 
-async function make(...args: string[]) {
+async function makeKey(...args: string[]) {
   // Settings are not read.
   const env = { AUTH_API_KEYS: 'wrong', PORT: 'x' };
   const { code, stdout, stderr } = await runHere(['keys', 'new', ...args], env);
@@ -76,25 +64,22 @@ async function make(...args: string[]) {
   return { key, entry, text: stdout };
 }
 
-describe('keys new', () => {
-  test('makes a key of 32 random bytes, shown once, and an entry with its hash that the gateway accepts', async () => {
-    const [{ key, entry, text }, other] = [await make('portal'), await make('portal')];
-    expect(Buffer.from(key.slice(4), 'base64url')).toHaveLength(32);
-    expect(other.key).not.toBe(key);
-    expect(entry).toBe(`portal:${createHash('sha256').update(key).digest('hex')}:read`);
-    expect(text.split(key)).toHaveLength(2);
-    const RECRUITING_URL = 'https://api.example.com';
-    const { auth } = readConfig({ RECRUITING_URL, AUTH_API_KEYS: entry }, () => '');
-    expect(auth?.apiKeys).toMatchObject([{ name: 'portal', scopes: ['read'] }]);
-  });
+test('keys new makes a key of 32 random bytes, shown once, and an entry with its hash that the gateway accepts', async () => {
+  const [{ key, entry, text }, other] = [await makeKey('portal'), await makeKey('portal')];
+  expect(Buffer.from(key.slice(4), 'base64url')).toHaveLength(32);
+  expect(other.key).not.toBe(key);
+  expect(entry).toBe(`portal:${createHash('sha256').update(key).digest('hex')}:read`);
+  expect(text.split(key)).toHaveLength(2);
+  const RECRUITING_URL = 'https://api.example.com';
+  const { auth } = readConfig({ RECRUITING_URL, AUTH_API_KEYS: entry }, () => '');
+  expect(auth?.apiKeys).toMatchObject([{ name: 'portal', scopes: ['read'] }]);
+});
 
-  test('says what each scope is for, and which of them the key has', async () => {
-    const { entry, text } = await make('a', '--scopes', 'read+router');
-    expect(entry).toMatch(/^a:.*:read\+router$/);
-    expect(text).toMatch(/ x read +queries .* 500 records .* totalCount /);
-    expect(text).toMatch(/ - drain +queries that return more records/);
-    expect(text).toMatch(/ - write .*\n.* x router /);
-  });
+test('keys new says what each scope is for, and which of them the key has', async () => {
+  const { entry, text } = await makeKey('a', '--scopes', 'read+router');
+  expect(entry).toMatch(/^a:.*:read\+router$/);
+  expect(text).toMatch(/ x read +queries .* 500 records [^]* - drain +queries that return more/);
+  expect(text).toMatch(/ - write .*\n.* x router /);
 });
 
 const OVER_SERVICE = { RECRUITING_URL: 'http://127.0.0.1:9', ALLOW_ANONYMOUS: 'true' };
@@ -113,6 +98,10 @@ const adapters = (content: string | object) => {
   written('adapters.json', content);
   return schema('type Query { a: Int }');
 };
+const adaptersFolder = () => {
+  mkdirSync(folder.file('other/adapters.json'), { recursive: true });
+  return { RECRUITING_SCHEMA: written('other/upstream.graphql', 'type Query { a: Int }') };
+};
 const NO_LIST = { fields: { 'Query.a': { page: 3 } } };
 const store = (content: string, below = '') => ({
   ...OVER_SERVICE,
@@ -127,15 +116,7 @@ test.each<[string, () => Record<string, string>, number, RegExp]>([
   ['half a schema', () => schema('type Query {'), 2, /upstream\.graphql, line 1/],
   ['an adapters.json that is cut', () => adapters('{ "fields": '), 2, /adapters\.json is not JSON/],
   ['an adapters.json with a mistake', () => adapters(NO_LIST), 2, /fields\.Query\.a: there is no/],
-  [
-    'an adapters.json that cannot be read',
-    () => {
-      mkdirSync(folder.file('other/adapters.json'), { recursive: true });
-      return { RECRUITING_SCHEMA: written('other/upstream.graphql', 'type Query { a: Int }') };
-    },
-    2,
-    /adapters\.json cannot be read \(EISDIR\)/,
-  ],
+  ['a folder as adapters.json', adaptersFolder, 2, /adapters\.json cannot be read \(EISDIR\)/],
   ['a token store below a file', () => store('text', '/deeper/tokens.db'), 1, /ENOTDIR/],
   ['a text as token store', () => store('no database\n'.repeat(99)), 1, /file is not a database/],
   ['no manifest', () => ({ TRUSTED_DOCUMENTS: nowhere }), 2, /\(ENOENT\)\. TRUSTED_DOCUMENTS must/],
@@ -180,15 +161,12 @@ test('every trusted document that would be refused is named at the start', async
 });
 
 test('a port that is taken is named, by the gateway and by the sandbox', async () => {
-  const taken = createServer();
-  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
-  const PORT = String((taken.address() as AddressInfo).port);
-  const gateway = await runHere([], { PORT }, [], UNSTOPPED);
-  const sandbox = await runHere(['sandbox', '--port', PORT], {}, [], UNSTOPPED);
-  await new Promise((resolve) => taken.close(resolve));
-  expect([gateway.code, gateway.stderr]).toEqual([
-    1,
-    expect.stringContaining(`127.0.0.1:${PORT}: another process listens there`),
-  ]);
-  expect([sandbox.code, sandbox.stderr]).toEqual([1, expect.stringContaining(PORT)]);
+  const PORT = String(await listenForTest(createServer(), '127.0.0.1'));
+  for (const [args, env, says] of [
+    [[], { PORT }, `127.0.0.1:${PORT}: another process listens there`],
+    [['sandbox', '--port', PORT], {}, `port ${PORT}: another process does. Choose another`],
+  ] as const) {
+    const { code, stderr } = await runHere(args, env, [], UNSTOPPED);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(says) });
+  }
 });

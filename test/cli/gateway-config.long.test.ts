@@ -29,6 +29,7 @@ async function inFolder(args: readonly string[], env: Record<string, string> = {
 
 const DEFINED = `import { defineConfig } from 'recruiting-subgraph';
   export default defineConfig({ plugins: [3 as never] });`;
+const exporting = (config: string) => `export default { ${config} };`;
 
 test.each<[string, string | undefined, RegExp]>([
   ['does not exist', undefined, /ENOENT/],
@@ -38,23 +39,20 @@ test.each<[string, string | undefined, RegExp]>([
   ['throws an error', '\nthrow new Error("REVIEWS_URL is not set");', /REVIEWS_URL[^]*error\.ts:2/],
   ['needs a service that is down', "await fetch('http://127.0.0.1:9');", /fetch failed[^]*cause/],
   ['exports nothing', '', /Its default export must be an object/],
-  ['has an unknown key', 'export default { plugin: [] };', /Unrecognized key: "plugin"/],
-  ['has one plugin', 'export default { plugins: {} };', /must be a list of plugins/],
-  ['awaits no plugin', 'export default { plugins: [Promise.resolve()] };', /must be a plugin/],
+  ['has an unknown key', exporting('plugin: []'), /Unrecognized key: "plugin"/],
+  ['has one plugin', exporting('plugins: {}'), /must be a list of plugins/],
+  ['awaits no plugin', exporting('plugins: [Promise.resolve()]'), /must be a plugin/],
   ['uses defineConfig', DEFINED, /must be a plugin/],
-  [
-    'has a service of SDL',
-    "export default { subschemas: [{ schema: 'x' }] };",
-    /with a GraphQLSchema/,
-  ],
-  ['has types that are not SDL', "export default { typeDefs: 'type A {' };", /Syntax Error/],
+  ['has a service of SDL', exporting("subschemas: [{ schema: 'x' }]"), /with a GraphQLSchema/],
+  ['has one service', exporting('subschemas: {}'), /must be a list of services/],
+  ['has types that are not SDL', exporting("typeDefs: ['type A {']"), /Syntax Error/],
 ])('a configuration file that %s is reported with where and why', async (what, text, why) => {
   const name = `${what.replaceAll(' ', '-')}.ts`;
   if (text !== undefined) write(name, text);
   const { code, stdout, stderr } = await inFolder(['schema', 'print'], { GATEWAY_CONFIG: name });
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toMatch(
-    new RegExp(`^${name} (has (mistakes|a mistake):|cannot be loaded\\. Correct the file, )`),
+    RegExp(`^${name} (has (a mistake|mistakes):|cannot be loaded\\. Correct)`),
   );
   expect(stderr).toMatch(why);
 });
@@ -84,16 +82,17 @@ test('the file and its packages use the graphql of the gateway, also if another 
 
 test('gateway.config.ts in the working directory is loaded, in production only if GATEWAY_CONFIG names it', async () => {
   write('here/gateway.config.mts', "throw new Error('loaded');");
-  expect(await inFolder(['schema', 'print'], {}, 'here')).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('gateway.config.mts cannot be loaded'),
-  });
-  expect(await inFolder(['schema', 'print'], { NODE_ENV: 'production' }, 'here')).toMatchObject({
-    code: 0,
-    stderr:
-      'gateway.config.mts is not loaded: in production, only the file that GATEWAY_CONFIG names is. ' +
-      'Set GATEWAY_CONFIG=gateway.config.mts, or remove the file.\n',
-  });
+  for (const [env, code, says] of [
+    [{}, 2, /gateway\.config\.mts cannot be loaded/],
+    [
+      { NODE_ENV: 'production' },
+      0,
+      /is not loaded: .* Set GATEWAY_CONFIG=gateway\.config\.mts, or/,
+    ],
+  ] as const) {
+    const stderr = expect.stringMatching(says);
+    expect(await inFolder(['schema', 'print'], env, 'here')).toMatchObject({ code, stderr });
+  }
 });
 
 const INITIAL = `
@@ -108,9 +107,16 @@ const INITIAL = `
   });
 `;
 
-test('an own field is answered, shown to GraphiQL and printed, for a supergraph too, and the log names its file once', async () => {
-  const GATEWAY_CONFIG = write('initial.ts', INITIAL);
-  await using gateway = await serveHere({ GATEWAY_CONFIG });
+test('an own field is answered, introspected and printed, and a column of an export, however long the list', async () => {
+  // More records than one operation may have.
+  await using service = await startService({ persons: 5_600 });
+  const env = {
+    RECRUITING_URL: service.url,
+    TOKEN_LINK: service.tokenLink,
+    TOKEN_STORE: `sqlite:${folder.file('own.db')}`,
+    GATEWAY_CONFIG: write('initial.ts', INITIAL),
+  };
+  await using gateway = await serveHere({ ...env, ALLOW_ANONYMOUS: 'true' });
   const ask = async (query: string) => (await askAt(gateway.url, query)).data;
   expect(await ask('{ persons(first: 1) { items { initial } } }')).toEqual({
     persons: { items: [{ initial: expect.stringMatching(/^\p{L}$/u) }] },
@@ -118,32 +124,21 @@ test('an own field is answered, shown to GraphiQL and printed, for a supergraph 
   expect(await ask('{ __type(name: "Person") { fields { name } } }')).toEqual({
     __type: { fields: expect.arrayContaining([{ name: 'initial' }]) },
   });
-  const { code, stdout, stderr } = await gateway.stop();
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const { stdout } = await gateway.stop();
   const lines = stdout.split('\n').filter((line) => line.includes('configuration file'));
-  expect(lines).toEqual([expect.stringContaining(`"file":"${GATEWAY_CONFIG}"`)]);
+  expect(lines).toEqual([expect.stringContaining(`"file":"${env.GATEWAY_CONFIG}"`)]);
   for (const options of [[], ['--subgraph']]) {
-    const printed = await runHere(['schema', 'print', ...options], { GATEWAY_CONFIG });
+    const printed = await runHere(['schema', 'print', ...options], env);
     expect(printed.stdout).toMatch(/^type Person [^}]*^ {2}initial: String$/m);
   }
-});
 
-test('an own field is a column of an export, also of a list with more records than one operation may have', async () => {
-  await using service = await startService({ persons: 5_600 });
-  const { code, stdout, stderr } = await runHere(
-    ['export', 'persons', '--fields', 'id initial', '--format', 'csv'],
-    {
-      RECRUITING_URL: service.url,
-      TOKEN_LINK: service.tokenLink,
-      TOKEN_STORE: `sqlite:${folder.file('export.db')}`,
-      GATEWAY_CONFIG: write('initial.ts', INITIAL),
-    },
-  );
-  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('5,600 records') });
+  const columns = ['--fields', 'id initial', '--format', 'csv'];
+  const exported = await runHere(['export', 'persons', ...columns], env);
+  expect(exported).toMatchObject({ code: 0, stderr: expect.stringContaining('5,600 records') });
   const rows = service.persons
     .all()
     .map(({ id, firstName }) => `${id},${Array.from(firstName)[0]}\n`);
-  expect(stdout === `id,initial\n${rows.join('')}`).toBe(true);
+  expect(exported.stdout === `id,initial\n${rows.join('')}`).toBe(true);
 });
 
 test('with a file that cannot be loaded, a gateway does not start and exchanges no token, and commands that need no schema work', async () => {
@@ -154,12 +149,9 @@ test('with a file that cannot be loaded, a gateway does not start and exchanges 
     GATEWAY_CONFIG: write('broken.ts', "throw new Error('the reviews are down');"),
   };
   const callers = { ALLOW_ANONYMOUS: 'true', TOKEN_LINK: service.tokenLink };
-  expect(await runHere([], { ...env, ...callers })).toEqual({
-    code: 2,
-    stdout: '',
-    stderr: expect.stringMatching(/^\S*broken\.ts cannot be loaded\.[^]*the reviews are down/),
-  });
-  expect([service.exchanges, service.stats.refreshes]).toEqual([[], 0]);
+  const { code, stderr } = await runHere([], { ...env, ...callers });
+  expect(stderr).toMatch(/broken\.ts cannot be loaded\.[^]*the reviews are down/);
+  expect([code, service.exchanges]).toEqual([2, []]);
   const imports = ['tokens', 'import', service.tokenLink];
   for (const args of [imports, ['tokens', 'status'], ['keys', 'new', 'a'], ['schema', 'explain']]) {
     expect(await runHere(args, env)).toMatchObject({ code: 0, stderr: '' });

@@ -17,14 +17,12 @@ import {
   runProgram,
   served,
   startNpm,
-  startProgram,
   startServe,
 } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { listenForTest } from '../support/test-server.ts';
 import { makeCertificate } from '../support/tokens/certificate.ts';
 import { startProxy } from '../support/tokens/proxy-server.ts';
-import { startOperator } from './tokens-operator.ts';
 
 function newFolder() {
   const folder = temporaryFolder();
@@ -78,24 +76,24 @@ test('a gateway goes on when the reader of its log leaves, and stops cleanly whe
   onTestFinished(() => service.close());
   const child = spawn(process.execPath, [await bundled('src/process.ts')], {
     env: {
+      ...overService(service),
       PORT: '0',
       ADMIN_PORT: '0',
-      NODE_ENV: 'production',
       RECRUITING_SCHEMA: resolve('schema/upstream.graphql'),
-      ...overService(service),
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
   const ended = once(child, 'close');
-  let url: string | undefined;
+  let printed = '';
   for await (const chunk of child.stdout) {
-    url ??= /http:[^"]+\/graphql/.exec(String(chunk))?.[0];
-    if (url) break;
+    printed += String(chunk);
+    // Leaving the loop closes the pipe: nothing is read from now on.
+    if (/\/graphql\n/.test(printed)) break;
   }
-  // Leaving the loop closed the pipe: nothing is read from now on.
+  const [url] = /http:\S+\/graphql/.exec(printed)!;
   for (let request = 0; request < 3; request += 1) {
-    expect(await askAt(url!, '{ __typename }')).toEqual({ data: { __typename: 'Query' } });
+    expect(await askAt(url, '{ __typename }')).toEqual({ data: { __typename: 'Query' } });
   }
   child.kill('SIGHUP');
   expect(await ended).toEqual([0, null]);
@@ -110,33 +108,32 @@ function overService(service: { readonly url: string; readonly tokenLink: string
   };
 }
 
+const pair = (name: string) =>
+  `{"access_token":"${name}-access","refresh_token":"${name}-refresh"}`;
+
 test('an exchange goes through HTTPS_PROXY to a service with a certificate of NODE_EXTRA_CA_CERTS, and shows the proxy nothing', async () => {
-  const { env, file } = await startOperator();
+  const { file } = newFolder();
   const certificate = await makeCertificate();
   const arrived: string[] = [];
   const service = createHttpsServer(certificate, (request, response) => {
     const answer = async () => {
       arrived.push(`${request.method} ${request.url} ${await text(request)}`);
-      response.end(JSON.stringify({ access_token: 'next-access', refresh_token: 'next-refresh' }));
+      response.end(pair('next'));
     };
     void answer();
   });
   const host = `localhost:${await listenForTest(service)}`;
   const proxy = await startProxy();
-  writeFileSync(file('set'), '{"access_token":"made-up-access","refresh_token":"made-up-refresh"}');
-  await using program = startProgram(['tokens', 'import', file('set')], {
-    env: {
-      ...env,
-      RECRUITING_URL: `https://${host}`,
-      HTTPS_PROXY: proxy.host,
-      NODE_EXTRA_CA_CERTS: certificate.path,
-    },
-  });
-  expect(await program.ended).toMatchObject({
-    code: 0,
-    stderr: '',
-    stdout: expect.stringContaining('generation 2 is in use'),
-  });
+  writeFileSync(file('set'), pair('made-up'));
+  const env = {
+    RECRUITING_URL: `https://${host}`,
+    TOKEN_STORE: `sqlite:${file('tokens.db')}`,
+    HTTPS_PROXY: proxy.host,
+    NODE_EXTRA_CA_CERTS: certificate.path,
+  };
+  const { code, stdout, stderr } = await runProgram(['tokens', 'import', file('set')], { env });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain('generation 2 is in use');
   expect(arrived).toEqual([
     'POST /oauth/token grant_type=refresh_token&refresh_token=made-up-refresh',
   ]);
@@ -154,36 +151,27 @@ test('resources that gateway.config.ts leaves open do not keep a command running
 });
 
 test.each([
-  ['node src/main.ts', () => ['src/main.ts'], /`npm start`/],
-  ['npm start', () => manifest.scripts.start.split(' ').slice(2), /`npm start`/],
-  // The package has no TypeScript beside it.
-  [
-    'the package',
-    alone,
-    /After `npm install node@24` in the same folder, `npx recruiting-subgraph`/,
-  ],
-])(
-  'a Node that is too old says which one is needed, and how to get it: %s',
-  (_name, args, advice) => {
-    const older = newFolder().file('older.cjs');
-    writeFileSync(
-      older,
-      `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.1.2' } });`,
-    );
-    // This Node reports an older version, and refuses TypeScript files as that version does.
-    const options = ['--no-strip-types', '--require', older, ...args(), 'tokens', 'status'];
-    const { status, stdout, stderr } = spawnSync(process.execPath, options, {
-      env: {},
-      encoding: 'utf8',
-    });
-    expect(stderr).toMatch(
-      /^The gateway needs Node 24 or newer, and this is Node 20\.1\.2\. .*\n$/,
-    );
-    expect(stderr).toMatch(advice);
-    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
-  },
-);
+  ['node src/main.ts', () => ['src/main.ts'], '`npm start`'],
+  ['npm start', () => manifest.scripts.start.split(' ').slice(2), '`npm start`'],
+  ['the package', alone, '`npm install node@24` in the same folder, `npx recruiting-subgraph`'],
+])('a Node that is too old says which one is needed, and how to get it: %s', (_, args, advice) => {
+  const older = newFolder().file('older.cjs');
+  writeFileSync(
+    older,
+    `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.1.2' } });`,
+  );
+  // This Node reports an older version, and refuses TypeScript files as that version does.
+  const options = ['--no-strip-types', '--require', older, ...args(), 'tokens', 'status'];
+  const { status, stdout, stderr } = spawnSync(process.execPath, options, {
+    env: {},
+    encoding: 'utf8',
+  });
+  expect(stderr).toMatch(/^The gateway needs Node 24 or newer, and this is Node 20\.1\.2\. .*\n$/);
+  expect(stderr).toContain(advice);
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+});
 
+/** The package has no TypeScript beside it. */
 function alone(): string[] {
   const file = newFolder().file('main.cjs');
   copyFileSync('src/main.cjs', file);

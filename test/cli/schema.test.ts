@@ -40,6 +40,7 @@ const SNAPSHOT = `
 const OF_2016 = SNAPSHOT.replace(', old: Int @deprecated', '').replace(/@specifiedBy.*/, '');
 const LIVE =
   'type Query { who: Int, person(id: ID!): Person } type Person { name: String, id: ID! }';
+const ANOTHER_FORM = `# a\n${LIVE}`;
 const PULLED = `type Person {
   id: ID!
   name: String
@@ -51,19 +52,18 @@ type Query {
 }
 `;
 const PULLED_WITHOUT_WHO = PULLED.replace('  who: Int\n', '');
+const NAME = "'name' was removed from object type 'Person'";
 const SAME = /is that of the snapshot/;
-const MORE =
-  /^additive \(1\): nothing fails; .*\n {2}Field 'email' was added to object type 'Person'/m;
+const MORE = /^additive \(1\): nothing fails; .*\n {2}Field 'email' was added to object type 'P/m;
 const DESCRIBED = /^additive \(1\): .*\n.*Object type 'Person' has description 'Some 31m body'/m;
-const LESS =
-  /^breaking \(1\): requests .* fail, .*\n {2}Field 'name' was removed from object type 'Person'/m;
+const LESS = RegExp(`^breaking \\(1\\): requests .* fail, .*\\n {2}Field ${NAME}`, 'm');
 const HIRED = /^dangerous \(1\): answers may contain .*\n {2}Enum value 'HIRED'/m;
 const REFUSED = /refuses introspection/;
 const HIDDEN =
-  /refuses introspection \(GraphQL introspection is \[2J off\)\. Report this to its support.*by hand/;
+  /refuses introspection \(GraphQL introspection is \[2J off\)\. Report this .*by hand/;
 const EXPIRED = /has expired\. Run `tokens refresh`; a running gateway does it/;
-const PULLED_WITH_CHANGES =
-  /was written to .*upstream\.graphql[^]*^additive \(1\)[^]*\n\nTo serve it, restart the gateway\..*\n$/m;
+const CHANGED =
+  /written to .*upstream\.graphql[^]*^additive \(1\)[^]*\n\nTo serve it, restart the gat/m;
 const LEFT_OUT =
   /^The schema of the service is used without Query\.who\?: this is not a name of GraphQL\.$/m;
 
@@ -101,15 +101,8 @@ test.each<Introspection>([
   ['a page', 'check', text('<html>'), 2, /not GraphQL JSON/],
   ['an expired token', 'check', refusal('token_expired'), 2, EXPIRED],
   ['a revoked token', 'check', refusal('token_revoked'), 2, /demoted or blocked/],
-  ['another schema', 'pull', introspected(LIVE), 0, PULLED_WITH_CHANGES, { after: PULLED }],
-  [
-    'another form',
-    'pull',
-    introspected(LIVE),
-    0,
-    /nothing was written/,
-    { before: `# a\n${LIVE}` },
-  ],
+  ['another schema', 'pull', introspected(LIVE), 0, CHANGED, { after: PULLED }],
+  ['another form', 'pull', introspected(LIVE), 0, /nothing was written/, { before: ANOTHER_FORM }],
   ['a flaw that nothing needs', 'pull', flawed, 0, LEFT_OUT, { after: PULLED_WITHOUT_WHO }],
   ['a refusal instead of a schema', 'pull', hidden, 1, REFUSED],
   ['one for another file', `pull --output ${OTHER_FILE}`, introspected(LIVE), 0, /to .*looked-at/],
@@ -141,9 +134,7 @@ test('schema check --json prints the same as JSON', async () => {
     code: 1,
     service: new URL(service.url).host,
     snapshot: RECRUITING_SCHEMA,
-    breaking: [
-      { message: "Field 'name' was removed from object type 'Person'", path: 'Person.name' },
-    ],
+    breaking: [{ message: `Field ${NAME}`, path: 'Person.name' }],
     dangerous: [],
     additive: [],
   });
@@ -152,20 +143,19 @@ test('schema check --json prints the same as JSON', async () => {
 test('schema pull writes nothing over a file that is not a schema, and sends nothing', async () => {
   const before = service.received.length;
   writeFileSync(RECRUITING_SCHEMA, 'The minutes of the meeting.\n');
-  expect(await runHere(['schema', 'pull'], env)).toMatchObject({
-    code: 2,
-    stderr: expect.stringMatching(/is not a valid GraphQL schema.*Nothing was written over it/s),
-  });
+  const { code, stderr } = await runHere(['schema', 'pull'], env);
+  expect(stderr).toMatch(/is not a valid GraphQL schema.*Nothing was written over it/s);
   expect(readFileSync(RECRUITING_SCHEMA, 'utf8')).toBe('The minutes of the meeting.\n');
-  expect(service.received.length).toBe(before);
+  expect([code, service.received.length]).toEqual([2, before]);
 });
 
 test('schema check without tokens ends with exit code 2, and with those that a gateway has just refreshed goes on', async () => {
   writeFileSync(RECRUITING_SCHEMA, SNAPSHOT);
   const TOKEN_STORE = `sqlite:${folder.file('nowhere/tokens.db')}`;
-  expect(await runHere(['schema', 'check'], { ...env, TOKEN_STORE })).toMatchObject({
+  const without = await runHere(['schema', 'check'], { ...env, TOKEN_STORE });
+  expect(without).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/no tokens in the token store/),
+    stderr: expect.stringMatching(/no tokens in the token/),
   });
   const before = service.received.length;
   service.answer(async (...exchange) => {

@@ -9,7 +9,8 @@ import { runHere } from '../support/gateway/run-here.ts';
 import { secretsIn } from '../support/gateway/written.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-interface Surroundings {
+/** What a command is given beside its arguments. */
+interface Given {
   readonly env?: Record<string, string>;
   readonly stdin?: readonly string[];
 }
@@ -26,7 +27,7 @@ export async function startOperator() {
   const env = { RECRUITING_URL: service.url, TOKEN_STORE: `sqlite:${storePath}` };
 
   /** Runs a `tokens` command. Its output may not contain a secret. */
-  const tokens = async (args: readonly string[], { env: more = {}, stdin }: Surroundings = {}) => {
+  const tokens = async (args: readonly string[], { env: more, stdin }: Given = {}) => {
     const said = await runHere(['tokens', ...args], { ...env, ...more }, stdin);
     expect(secretsIn([said.stdout + said.stderr])).toEqual([]);
     // A stack is a fault of the program, and of no use to an operator.

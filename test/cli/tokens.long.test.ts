@@ -74,9 +74,8 @@ const IMPORTS = {
     const url = await startServer((_request, response) => response.end(json));
     return { ...ofLink(`${url}/a-secret-path`), env: { TOKEN_LINK_ORIGIN: url } };
   },
-  'a name with control characters': () =>
+  'a spent set with an odd name': () =>
     ofText(JSON.stringify({ ...(JSON.parse(MADE_UP) as object), name: 'Te\u001B[2Jst' })),
-  'a spent set': () => ofText(MADE_UP),
   'a set whose exchange cannot be sent': async (operator) => {
     const given = fileWith(operator, await jsonOf(operator));
     await operator.service.down();
@@ -104,8 +103,7 @@ const IMPORTS = {
   'a spent set, with --replace': () => ({ args: ['-', '--replace'], stdin: [MADE_UP] }),
   'a link over plain http': () => ofLink('http://a.test/a-secret-path'),
   'what is neither a link nor a file': () => ofLink('a.test/a-secret-path'),
-  'a foreign link': () => ofLink(OF_ANOTHER),
-  'a foreign link in a pipe': () => ofText(OF_ANOTHER),
+  'a foreign link': () => ofText(OF_ANOTHER),
 } satisfies Record<string, Cause>;
 
 const CAUSES = {
@@ -122,31 +120,13 @@ const CAUSES = {
   'a set that has ended by the clock': ({ alter }) => alter({ savedAt: Date.now() - 121 * DAY }),
   'a set that was moved': ({ alter }) => alter({ movedTo: 'sqlite:/elsewhere.db' }),
   'a pause that the service asked for': ({ alter }) => alter({ notBefore: Date.now() + 600_000 }),
-  'an access token that is 17 hours old': ({ alter }) =>
-    alter({ savedAt: Date.now() - 17 * HOUR, expiresAt: Date.now() + 7 * HOUR }),
-  'a last day': ({ alter }) =>
-    alter((state) => {
-      const savedAt = Date.now() - 2 * DAY - 60_000;
-      const pair = { ...state.pair, expiresIn: 3 * 86_400, refreshTokenExpiresIn: 3 * 86_400 };
-      return { pair, savedAt, expiresAt: savedAt + 3 * DAY };
-    }),
   'the exchange of another process': beginExchange,
-  'a claim, and an expired token': async (operator) => {
-    await beginExchange(operator);
-    await operator.alter({ expiresAt: Date.now() - 31_000 });
-  },
   // What the service answers now
   'an answer with status 500': ({ service }) => service.tokenAnswers.next(BROKEN),
   'an answer with status 403': ({ service }) =>
     service.tokenAnswers.next({ ...BROKEN, status: 403 }),
-  'an answer with status 429': ({ service }) =>
-    service.tokenAnswers.next({ ...BROKEN, status: 429 }),
   'an expired access token': ({ service }) => service.expire(),
   'a refused access token': ({ service }) => service.answerChecks(refusal('user_blocked', 403)),
-  'a lost set whose access token is refused': async ({ alter, service }) => {
-    await alter({ lost: true });
-    service.answerChecks(refusal('user_blocked', 403));
-  },
   'a refused query': ({ service }) => service.answer(refusal('insufficient_permissions', 403)),
   'revoked tokens': ({ service }) => service.revoke(),
   // What a refresh got before
@@ -180,9 +160,27 @@ const CAUSES = {
     await waitingPair(operator);
     return { env: emptyStore(operator) };
   },
-  'an emergency file of another service': async (operator) => {
+  // Stores that cannot be used
+  'a store with another key': async (operator) => {
+    const env = { TOKEN_STORE: `sqlite:${operator.file('sealed.db')}` };
+    const args = ['import', operator.service.makeNewSet()];
+    await operator.tokens(args, { env: { ...env, TOKEN_STORE_KEY: KEY! } });
+    return { env: { ...env, TOKEN_STORE_KEY: OTHER_KEY! } };
+  },
+  'a store of another service': () => ({ env: { RECRUITING_URL: 'https://other.example.com' } }),
+  'a store that is a text': ({ file }) => {
+    writeFileSync(file('notes.txt'), 'not a database, but long enough to be one\n'.repeat(40));
+    return { env: { TOKEN_STORE: `sqlite:${file('notes.txt')}` } };
+  },
+  'an emergency folder that is a file': ({ file }) => {
+    writeFileSync(file('plain'), '');
+    return { env: { TOKEN_RESCUE_DIR: file('plain') } };
+  },
+  'a database server that is down, and a pair that waits': async (operator) => {
     await waitingPair(operator);
-    return { env: { ...emptyStore(operator), RECRUITING_URL: 'https://other.example.com' } };
+    const { host } = new URL(await refusingAddress());
+    const TOKEN_STORE = `postgres://store@${host}/tokens`;
+    return { env: { TOKEN_STORE, TOKEN_RESCUE_DIR: operator.file('.') } };
   },
   // Targets of an export
   'a move': async (operator) => void (await operator.done('export', ...toOther(operator).args)),
@@ -263,8 +261,12 @@ test.each<Row<keyof typeof IMPORTS>>([
   ['import', 'standard input with the JSON, in pieces', /120 days\. The link no longer/, ok(1, 2)],
   ['import', 'a link, with TOKEN_STORE_KEY', /encrypted with TOKEN_STORE_KEY\./, ok(1, 2)],
   ['import', 'a link at TOKEN_LINK_ORIGIN', /generation 2 is in use/, ok(1, 2)],
-  ['import', 'a name with control characters', /"Te \[2Jst"/, lost(2)],
-  ['import', 'a spent set', /No set is in use now\. For another one, have an admin/, lost(2)],
+  [
+    'import',
+    'a spent set with an odd name',
+    /"Te \[2Jst"[^]*No set is in use now\. For an/,
+    lost(2),
+  ],
   [
     'import',
     'a set whose exchange cannot be sent',
@@ -293,7 +295,6 @@ test.each<Row<keyof typeof IMPORTS>>([
   ['import', 'a link over plain http', /https:\/\//, kept(2)],
   ['import', 'what is neither a link nor a file', /is not a link.*ENOENT/, kept(2)],
   ['import', 'a foreign link', /RECRUITING_URL is .*TOKEN_LINK_ORIGIN=/s, kept(2)],
-  ['import', 'a foreign link in a pipe', /RECRUITING_URL is/, kept(2)],
 ])('tokens %s over a set in use: %s', async (...row) => {
   const outcome = await outcomeOf(await startWithTokens(), row[0], IMPORTS[row[1]]);
   expect(outcome).toMatchObject(expectedOf(row));
@@ -326,19 +327,14 @@ test.each<Row<keyof typeof CAUSES>>([
   ['status', 'a lost set', /State +LOST\n[^]*lost: .*tokens import <link>/, hasNone('lost')],
   ['status', 'a lost answer', /Unclear +the last[^]*Run `tokens re/, trouble('uncertain', 2)],
   ['status', 'an emergency file', /Emergency file +\/.*unsaved-.*-3\.json/, trouble('unsaved')],
-  ['status', 'an access token that is 17 hours old', / +6 h 59 min left/, trouble('late')],
-  ['status', 'a claim, and an expired token', /late: .*other.*claim ends/, trouble('late')],
-  ['status', 'a last day', /Refresh token +23 h 5[89] min left/, trouble('ending')],
   ['status', 'the exchange of another process', /Under way +other\/1 began/, ok(1, 2)],
   ['status', 'a refusal of revoked tokens', /Refused +once: too early, or/, trouble('late', 2)],
   ['status', 'a move', /MOVED to another store\n[^]*\(sqlite:\/.*other\.db\)/, hasNone('moved')],
   ['status', 'an emergency file, and an empty store', /\n {2}unsaved: /, trouble('unsaved')],
-  ['status', 'an emergency file of another service', /MISSING/, hasNone('missing')],
   ['check', 'nothing', /accepts the access token, and answers a query\.$/m, ok(1, 2)],
   ['check', 'an expired access token', /has expired\. .*otherwise run `tokens refresh`/],
   ['check --json', 'an expired access token', /^\{.*"detail":"token_expired"\}\n$/],
   ['check', 'a refused access token', /\(user_blocked\)\. The service refuses .*account/],
-  ['check', 'a lost set whose access token is refused', /\(user_blocked\)\. .* for good/],
   ['check', 'a refused query', /refuses a query \(insufficient_permissions\).*demoted or/],
   ['check', 'a service that is down', /no clear answer .*\(ECONNREFUSED\).*HTTPS_PROXY/],
   ['refresh', 'no RECRUITING_URL', /^Refreshed: generation 3 .* for 120 days\.\n$/, ok(2, 3)],
@@ -348,7 +344,6 @@ test.each<Row<keyof typeof CAUSES>>([
   ['refresh', 'the exchange of another process', /other\/1 began .*its claim ends at 20/],
   ['refresh', 'an answer with status 500', /Run `tokens recover`/, trouble('uncertain', 2)],
   ['refresh', 'an answer with status 403', /status 403.*RECRUITING_AGENT.*proxy/, fails(2)],
-  ['refresh', 'an answer with status 429', /status 429.*wait.*are served until/, fails(2)],
   ['refresh', 'revoked tokens', /refused the refresh token once.*Run `tokens recover`/, fails(2)],
   ['recover', 'nothing', /^There is nothing to recover: generation 2/, ok(1, 2)],
   ['recover', 'an unprocessed refresh', /no clear answer \(\w+\)[^]*nothing was lost/, ok(3, 3)],
@@ -385,6 +380,46 @@ test.each<Row<keyof typeof CAUSES>>([
   expect(outcome).toMatchObject(expectedOf(row));
 });
 
+/** What every command says of a store that it cannot use, and its exit code. */
+const UNUSABLE: [keyof typeof CAUSES, number, RegExp][] = [
+  [
+    'a store with another key',
+    2,
+    /with the key [0-9a-f]{8}, .*left as it is\. Set TOKEN_STORE_KEY/,
+  ],
+  ['a store of another service', 2, /belongs to http.*, but RECRUITING_URL is https.*not changed/],
+  ['a store that is a text', 1, /notes\.txt\): file is not a database\. .*Check that TOKEN_STORE/],
+  ['an emergency folder that is a file', 1, /\/.*plain, cannot be read \(ENOTDIR\)/],
+  [
+    'a database server that is down, and a pair that waits',
+    1,
+    /nothing listens.*unsaved-.*keep it/,
+  ],
+];
+
+test.each(UNUSABLE)(
+  'every command reports %s, and leaves it as it is',
+  async (cause, code, says) => {
+    const operator = await startWithTokens();
+    const { env } = (await CAUSES[cause](operator)) as Given;
+    const path = /^sqlite:(.*)/.exec(env!['TOKEN_STORE'] ?? operator.env.TOKEN_STORE)?.[1];
+    const before = path && readFileSync(path);
+    const importing = ['import', operator.service.tokenLink];
+    for (const args of [['status'], ['check'], ['refresh'], ['recover'], importing]) {
+      const said = await operator.tokens(args, { env: env! });
+      const isForeign = args === importing && env!['RECRUITING_URL'];
+      expect({ args, ...said }).toEqual({
+        args,
+        code,
+        stdout: '',
+        stderr: expect.stringMatching(isForeign ? /is at http/ : says),
+      });
+    }
+    expect(path && readFileSync(path)).toEqual(before);
+    expect(operator.service.exchanges.length).toBeLessThan(3);
+  },
+);
+
 test('after a move the target has the set, the source names the target, and a repeated move changes nothing', async () => {
   const operator = await startWithTokens();
   const { tokens, done, file } = operator;
@@ -405,26 +440,19 @@ test('status --json prints one line: the state, the troubles and the facts; and 
   const { stdout } = await tokens(['status', '--json']);
   expect(readFileSync(storePath).equals(bytes)).toBe(true);
   expect(stdout.trim()).not.toContain('\n');
-  expect(JSON.parse(stdout)).toEqual({
-    state: 'healthy',
-    store: `sqlite:${storePath}`,
+  const report = JSON.parse(stdout) as object;
+  expect(Object.keys(report).join(' ')).toBe(
+    'state store troubles emergencyFiles service name movedTo generation fingerprint accessTokenSecondsLeft ' +
+      'refreshTokenSecondsLeft lastRefresh refusesEarly refusals exchangeUnderWay unclear events',
+  );
+  expect(report).toMatchObject({
     troubles: [],
-    emergencyFiles: [],
     service: new URL(service.url).host,
-    name: 'Sandbox',
-    movedTo: null,
-    generation: 2,
-    fingerprint: expect.stringMatching(/^[0-9a-f]{12}$/),
     accessTokenSecondsLeft: expect.any(Number),
-    refreshTokenSecondsLeft: expect.any(Number),
     lastRefresh: expect.stringMatching(/^20.*Z$/),
-    refusesEarly: false,
-    refusals: 0,
-    exchangeUnderWay: false,
-    unclear: null,
     events: [
-      expect.objectContaining({ what: 'saved', generation: 2 }),
-      expect.objectContaining({ what: 'imported', generation: 1 }),
+      { what: 'saved', generation: 2 },
+      { what: 'imported', generation: 1 },
     ],
   });
 });
@@ -453,77 +481,6 @@ test('where the service refuses early refreshes, an import is complete, and its 
   );
   expect((await commands('status')).stdout).toMatch(/Refreshes +after the expiry/);
   expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(['too-early', 'answered']);
-});
-
-test.each<[string, (operator: Operator) => Promise<Record<string, string>>, number, RegExp]>([
-  [
-    'is encrypted with another key',
-    async (operator) => {
-      const env = {
-        TOKEN_STORE: `sqlite:${operator.file('sealed.db')}`,
-        TOKEN_STORE_KEY: KEY!,
-      };
-      await operator.tokens(['import', operator.service.makeNewSet()], { env });
-      return { ...env, TOKEN_STORE_KEY: OTHER_KEY! };
-    },
-    2,
-    /encrypted with the key [0-9a-f]{8}, which is not among the keys that are set\. It was left as it is\. Set TOKEN_STORE_KEY as it is/,
-  ],
-  [
-    'belongs to another service',
-    async () => ({ RECRUITING_URL: 'https://other.example.com' }),
-    2,
-    /belongs to http.*, but RECRUITING_URL is https:\/\/other\.example\.com.*was not changed/,
-  ],
-  [
-    'is not a token store',
-    async ({ file }) => {
-      writeFileSync(file('notes.txt'), 'not a database, but long enough to be one\n'.repeat(40));
-      return { TOKEN_STORE: `sqlite:${file('notes.txt')}` };
-    },
-    1,
-    /cannot be used \(sqlite:\/.*notes\.txt\): file is not a database\. It was left.*Check that TOKEN_STORE names the token store\. If it does, move the file away/,
-  ],
-  [
-    'has a folder of emergency files that cannot be read',
-    async ({ file, storePath }) => {
-      writeFileSync(file('plain'), '');
-      return { TOKEN_STORE: `sqlite:${storePath}`, TOKEN_RESCUE_DIR: file('plain') };
-    },
-    1,
-    /the folder of its emergency files, \/.*plain, cannot be read \(ENOTDIR\).*the user of the gateway/,
-  ],
-])(
-  'a store that %s is left as it is by every command, and the error says what helps',
-  async (_, cause, exit, said) => {
-    const operator = await startWithTokens();
-    const env = await cause(operator);
-    const path = env['TOKEN_STORE']?.replace('sqlite:', '') ?? operator.storePath;
-    const before = readFileSync(path);
-    const exchanges = operator.service.exchanges.length;
-    const importing = ['import', operator.service.makeNewSet(), '--replace'];
-    for (const args of [['status'], ['check'], ['refresh'], ['recover'], importing]) {
-      const { code, stderr } = await operator.tokens(args, { env });
-      expect({ args, code }).toEqual({ args, code: exit });
-      expect(stderr).toMatch(env['RECRUITING_URL'] && args === importing ? /is at http/ : said);
-    }
-    expect(readFileSync(path).equals(before)).toBe(true);
-    expect(operator.service.exchanges).toHaveLength(exchanges);
-  },
-);
-
-test('of a database server that is down every command says what helps, what callers get, and which pair waits', async () => {
-  const operator = await startWithTokens();
-  await waitingPair(operator);
-  const TOKEN_STORE = `postgres://store@${new URL(await refusingAddress()).host}/tokens`;
-  const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: operator.file('.') };
-  for (const args of [['status'], ['check'], ['refresh'], ['recover']]) {
-    const { code, stderr } = await operator.tokens(args, { env });
-    expect({ args, code }).toEqual({ args, code: 1 });
-    expect(stderr).toMatch(
-      /nothing listens.*Start the database server.*callers get errors once.*A pair waits in an emergency file \(\/.*unsaved-.*keep it/,
-    );
-  }
 });
 
 test('an import that waits for standard input can be stopped, and nothing is changed', async () => {
