@@ -1,6 +1,5 @@
 /** Replicas that share their tokens in a real PostgreSQL, under constant load. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { expectPrintedFor } from '../support/gateway/operator-lines.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
 import { startBalancer } from '../support/processes/balancer.ts';
 import { startSteadyLoad } from '../support/processes/steady-load.ts';
@@ -21,8 +20,6 @@ let world: TokenWorld;
 let replicas: TokenGateway[];
 /** Exchanges before the test. */
 let before: number;
-/** What each replica had printed before the test. */
-let printed: number[];
 
 beforeAll(async () => {
   postgres = await startPostgres();
@@ -36,39 +33,30 @@ afterAll(async () => {
   await postgres.close();
 });
 
-beforeEach(() => {
-  before = world.sandbox.exchanges.length;
-  printed = replicas.map(({ said }) => said.length);
-});
-afterEach(() => isHealthy());
+beforeEach(() => void (before = world.sandbox.exchanges.length));
+afterEach(async () => expect(await world.tokens(['status'])).toMatchObject({ code: 0 }));
 
-const isHealthy = async () => expect(await world.tokens(['status'])).toMatchObject({ code: 0 });
-
-/** How often each replica has logged this during the test. */
+/** How often each replica has logged this. */
 const counted = (pattern: RegExp) =>
-  replicas.map(
-    ({ said }, index) => said.slice(printed[index]).match(new RegExp(pattern, 'g'))?.length ?? 0,
-  );
-const once = () => replicas.map(() => 1);
+  replicas.map(({ said }) => said.match(new RegExp(pattern, 'g'))?.length ?? 0);
+const once = Array(REPLICAS).fill(1);
 const exchanges = () => world.outcomes(before);
 
-/** Callers of every replica, who may not notice what happens. */
-function loadOnAll() {
+test(`${REPLICAS} replicas under load make one exchange for each of ${EXPIRIES} expiries, and no request fails, also while PostgreSQL is down`, async () => {
   const loads = replicas.map(({ url }) => startSteadyLoad(new URL(url).origin, 1));
-  return {
-    answered: (each = 1) => Promise.all(loads.map((load) => load.answered(each))),
-    problems: async () => (await Promise.all(loads.map((load) => load.end()))).flat(),
-  };
-}
-
-test(`${REPLICAS} replicas under load make one exchange for each of ${EXPIRIES} expiries, and no request fails`, async () => {
-  const load = loadOnAll();
+  const answered = (each: number) => Promise.all(loads.map((load) => load.answered(each)));
   for (let expiry = 0; expiry < EXPIRIES; expiry += 1) {
     await world.expire();
     // All replicas meet it: no token except the next one is accepted.
-    await load.answered();
+    await answered(1);
+    if (expiry !== EXPIRIES / 2) continue;
+    await postgres.stop();
+    await eventually(() => expect(counted(/could not be refreshed or read/)).toEqual(once));
+    await answered(5);
+    await postgres.start();
+    await eventually(() => expect(counted(/The tokens are kept again/)).toEqual(once));
   }
-  expect(await load.problems()).toEqual([]);
+  expect((await Promise.all(loads.map((load) => load.end()))).flat()).toEqual([]);
   expect(exchanges()).toEqual(Array(EXPIRIES).fill('answered'));
 }, 600_000);
 
@@ -100,44 +88,4 @@ test('three replicas behind a balancer are restarted one after the other under l
   }
   expect(await load.end()).toEqual([]);
   expect(exchanges()).toEqual(['answered', 'answered', 'answered']);
-});
-
-test('while PostgreSQL is down all replicas serve, report it once, and refresh again after its return', async () => {
-  const load = loadOnAll();
-  await postgres.stop();
-  await eventually(() => expect(counted(/could not be refreshed or read/)).toEqual(once()));
-  await load.answered(5);
-  await postgres.start();
-  await eventually(() => expect(counted(/The tokens are kept again/)).toEqual(once()));
-  await world.expire();
-  await load.answered();
-  expect(await load.problems()).toEqual([]);
-  expect(exchanges()).toEqual(['answered']);
-}, 120_000);
-
-test('tokens export moves a set to another store under load without a failed request, and the gateway that is left there refreshes no more', async () => {
-  const target = `sqlite:${world.folder.file('other.db')}`;
-  const [old, next] = await Promise.all([
-    world.serve(DELAY),
-    world.serve({ ...DELAY, TOKEN_STORE: target }),
-  ]);
-  await eventually(async () => expect((await fetch(new URL('/ready', old.url))).status).toBe(200));
-  await using balancer = await startBalancer([old, next]);
-  expect((await fetch(new URL('/ready', next.url))).status).toBe(503);
-  const load = startSteadyLoad(balancer.url);
-  await load.answered(3);
-  expect(await world.tokens(['export', target])).toMatchObject({ code: 0, stderr: '' });
-  await eventually(async () => expect((await fetch(new URL('/ready', next.url))).status).toBe(200));
-  await load.answered(3);
-  old.signal('SIGTERM');
-  await old.printed(/\/ready fails/);
-  await load.answered(3);
-  expect(await load.end()).toEqual([]);
-  await world.expire();
-  const answer = await old.ask();
-  expect(answer.errors).toMatchObject([{ extensions: { code: 'TOKENS_MISSING' } }]);
-  await expectPrintedFor(old, answer, 'moved to');
-  await next.serves();
-  expect(exchanges()).toEqual(['answered']);
-  await world.tokens(['export', world.env.TOKEN_STORE], { TOKEN_STORE: target });
 });

@@ -1,5 +1,4 @@
 import { expect } from 'vitest';
-import type { Program } from '../processes/process.ts';
 
 interface Answer {
   readonly errors?: readonly {
@@ -9,23 +8,7 @@ interface Answer {
 }
 
 /** Checks that the first error has only what callers may read, and returns the message of its log line. */
-export function loggedFor(logged: readonly Record<string, unknown>[], answer: Answer): string {
-  const id = idIn(answer);
-  const line = logged.find(({ errorId }) => errorId === id) as { err: { message: string } };
-  return line.err.message;
-}
-
-/** Checks that the first error has only what callers may read, and that the program logs the rest under its id. */
-export async function expectPrintedFor(
-  program: Pick<Program, 'printed'>,
-  answer: Answer,
-  words: string,
-): Promise<void> {
-  await program.printed(new RegExp(`"errorId":"${idIn(answer)}"`));
-  await program.printed(new RegExp(words.replace(/[()[\].*+?|\\^$]/g, String.raw`\$&`)));
-}
-
-function idIn({ errors }: Answer): string {
+export function loggedFor(logged: readonly Record<string, unknown>[], { errors }: Answer): string {
   const [{ message, extensions } = { message: '' }] = errors ?? [];
   const { id } = extensions as { id: string };
   expect(message).toMatch(
@@ -33,5 +16,6 @@ function idIn({ errors }: Answer): string {
   );
   expect(message).toContain(`Report this id to the operator of the gateway: ${id}`);
   expect(extensions).toMatchObject({ retryAfter: expect.any(Number) });
-  return id;
+  const line = logged.find(({ errorId }) => errorId === id) as { err: { message: string } };
+  return line.err.message;
 }
