@@ -7,7 +7,6 @@ const keeper = await createTokenKeeper({
   endpoint: TOKEN_ENDPOINT,
   client: { id: 'worker', secret: CLIENT_SECRET },
   store: STORE,
-  onReuse: 'revokes',
 });
 const stopping = new AbortController();
 process.once('SIGTERM', () => stopping.abort());

@@ -38,11 +38,6 @@ export interface TokenKeeperOptions {
    * PostgreSQL needs one.
    */
   readonly rescueFolder?: string;
-  /**
-   * What the service does with a refresh token that it sees twice. If it `revokes` everything that followed from it (RFC
-   * 9700, 4.14.2), an exchange without a clear answer is a loss. If it only `refuses`, the token is sent once more.
-   */
-  readonly onReuse: 'revokes' | 'refuses';
   /** Whether an answer without a new refresh token is normal (RFC 6749, 6). Otherwise it is logged. Default: true */
   readonly mayKeepToken?: boolean;
   /** Lifetimes in seconds, where the answers have none. Default: an hour, and a refresh token without an end. */
@@ -113,7 +108,7 @@ const HOUR = 3_600;
  *   opened, or belongs to another endpoint. A database server that is down is no error here: it is asked again later
  */
 export async function createTokenKeeper(options: TokenKeeperOptions): Promise<TokenKeeper> {
-  const { client, fields = {}, onReuse, mayKeepToken = true, keys = [], meansExpired } = options;
+  const { client, fields = {}, mayKeepToken = true, keys = [], meansExpired } = options;
   const { log = pino({ level: 'warn' }, pino.destination(2)), fetch: send = fetch } = options;
   const { endpoint, path, postgres, rescueFolder } = checked(options);
   const lifetimes = { accessToken: HOUR, refreshToken: LONGEST_LIFE, ...options.lifetimes };
@@ -133,7 +128,6 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
         lifetimes,
         settings: '`endpoint`, `client`, `fields`',
       }),
-      revokesOnReuse: onReuse === 'revokes',
     },
     emergency,
     serviceUrl: endpoint.href,
@@ -260,15 +254,10 @@ function isSentOnce(of: RequestInfo | URL | RequestInit | undefined): boolean {
   return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
 }
 
-function checked({ endpoint, store, rescueFolder, onReuse }: TokenKeeperOptions) {
+function checked({ endpoint, store, rescueFolder }: TokenKeeperOptions) {
   if (!isSecureUrl(endpoint)) {
     throw new OperatorMistake(
       'The endpoint must begin with https:// (http:// is allowed only for this machine).',
-    );
-  }
-  if (onReuse !== 'revokes' && onReuse !== 'refuses') {
-    throw new OperatorMistake(
-      "onReuse must be 'revokes' or 'refuses'. If you do not know what the service does, it is 'revokes'.",
     );
   }
   const address = readStoreAddress(store);

@@ -190,11 +190,9 @@ function specialOf(
   if (trouble === 'uncertain' && isLive(claim, now)) {
     return { what: underWay(claim!), step: afterClaim(claim!, wording) };
   }
-  const isDoubtful = claim && isUncertain(state, now);
-  if (isDoubtful && (trouble === 'uncertain' || (trouble === 'lost' && !lost && claim.isFinal))) {
+  if (trouble === 'uncertain' && claim) {
     const refresh = `The refresh of generation ${generation} by ${claim.by}`;
-    const risk = claim.isFinal ? ', and this service revokes everything if it is sent again' : '';
-    const what = `${refresh} got no clear answer (${whyUnclear(claim)}), so the refresh token may be spent${risk}.`;
+    const what = `${refresh} got no clear answer (${whyUnclear(claim)}), so the refresh token may be spent.`;
     return { what };
   }
   if (trouble === 'lost' && !lost) {
@@ -239,16 +237,12 @@ export function underWay({ by, until }: Claim): string {
   return `${by} began a refresh at ${iso(until - CLAIM_MS)}, and has not saved its outcome.`;
 }
 
-export function afterClaim({ by, until, isFinal = false }: Claim, { steps }: Wording): string {
+export function afterClaim({ by, until }: Claim, { steps }: Wording): string {
   return (
     `If the log of ${by} says \`unsaved\`, repair the disk or the database, and do not stop it. If it has died, its claim ends at ` +
-    `${iso(until)}. ${isFinal ? AFTER_FINAL : steps.claimed.step}`
+    `${iso(until)}. ${steps.claimed.step}`
   );
 }
-
-const AFTER_FINAL =
-  'Then the tokens count as lost, because this service revokes everything if a refresh token is sent twice: sign in again, and ' +
-  'import the new pair; before that time with `replace: true`.';
 
 /** ISO 8601. */
 export function iso(ms: number): string {

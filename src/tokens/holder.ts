@@ -21,7 +21,6 @@ import {
   isLive,
   isLost,
   isSpentIfRefused,
-  putBack,
   save,
   successor,
   takeClaim,
@@ -177,7 +176,7 @@ export class TokenHolder {
     }
     this.#isShown = false;
     this.#keepInFile();
-    const stored = await store.update(putBack(held, this.#parts.by));
+    const stored = await store.update(save(held, now - held.savedAt, this.#parts.by));
     log.warn({ generation: held.generation }, PUT_BACK);
     this.#adopt(stored);
     return this.#state;
@@ -276,8 +275,7 @@ export class TokenHolder {
     const begun = clock.elapsed();
     const over = from.claim?.attempt ?? null;
     const { generation } = from;
-    const isFinal = service.revokesOnReuse ?? false;
-    const claim = takeClaim({ attempt, generation, over, by, evenIfLost, isFinal });
+    const claim = takeClaim({ attempt, generation, over, by, evenIfLost });
     const isClaimed = await this.#update(claim);
     if (!isClaimed) return this.#newerThan(from, OTHERS_MS);
     const maySend = () => !this.#isClosing && clock.elapsed() - begun < SEND_WITHIN_MS;
@@ -292,7 +290,6 @@ export class TokenHolder {
         return this.#unsent(from, attempt, answer);
       case 'unclear':
         await this.#end(attempt, answer);
-        this.usable();
         throw notRefreshedError(`no clear answer: ${answer.why}`, 60);
       case 'invalid-grant':
         return this.#refused(from, attempt, answer.why);
@@ -374,9 +371,7 @@ export class TokenHolder {
   /** Too early, spent, or another process was first. */
   async #refused(from: State, attempt: string, why: string | undefined): Promise<State> {
     const { service, wording } = this.#parts;
-    // Where a second use revokes everything, the pair of another process would not work either.
-    const mayBeSaved = service.revokesOnReuse !== true;
-    const newer = mayBeSaved && (await this.#newerThan(from, WINNER_MS).catch(() => undefined));
+    const newer = await this.#newerThan(from, WINNER_MS).catch(() => undefined);
     if (newer) return newer;
     const isKnown = this.#expiredGeneration === from.generation || this.now >= from.expiresAt;
     // Where the access token is refused as well, it was not too early.
@@ -407,7 +402,7 @@ export class TokenHolder {
       if (isOver || clock.elapsed() >= until) break;
     }
     const claim = this.#state?.claim ?? null;
-    // Where nobody may send the token again, the end of the claim is the loss.
+    // The other process may have learned that the tokens are lost.
     this.usable();
     throw claim && isLive(claim, this.now)
       ? notAnsweredError(claim, wording)

@@ -15,11 +15,6 @@ export interface TokenService {
    * refresh that was too early: it means that the refresh token is spent or revoked.
    */
   check?(accessToken: string): Promise<Verdict>;
-  /**
-   * The service revokes everything that followed from a refresh token once it is sent twice (RFC 9700, 4.14.2). Then it
-   * is not sent again after an exchange without a clear answer. Default: false
-   */
-  readonly revokesOnReuse?: boolean;
 }
 
 /** The recruiting service. */

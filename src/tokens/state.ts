@@ -62,8 +62,6 @@ export interface Claim {
   readonly unclear: string | null;
   /** The uncertain one that it followed, which holds again if nothing was sent. */
   readonly over: Claim | null;
-  /** The refresh token must not be sent again after it: the service would revoke everything. Default: false */
-  readonly isFinal?: boolean;
 }
 
 /** With its claim: a refresh token that may be spent is not a fresh one after the import is withdrawn. */
@@ -72,7 +70,7 @@ type Replaced = Pick<State, 'set' | 'pair' | 'savedAt' | 'expiresAt' | 'refusesE
 interface Event {
   readonly at: number;
   readonly generation: number;
-  readonly what: 'imported' | 'saved' | 'put back' | 'moved' | Ending['kind'] | 'withdrawn';
+  readonly what: 'imported' | 'saved' | 'moved' | Ending['kind'] | 'withdrawn';
   readonly by: string;
   /** Of the refresh token: for people, and to recognize a spent one. */
   readonly fingerprint: string;
@@ -112,8 +110,7 @@ export function endsAt({ pair, savedAt }: Pick<State, 'pair' | 'savedAt'>): numb
 
 /** Whether the next pair can only come from an import, or from a process that has received it and not saved it yet. */
 export function isLost(state: State, now: number): boolean {
-  const isDoubtful = state.claim?.isFinal === true && isUncertain(state, now);
-  return state.lost || isDoubtful || now >= endsAt(state);
+  return state.lost || now >= endsAt(state);
 }
 
 /**
@@ -211,13 +208,11 @@ interface ClaimRequest {
   readonly by: string;
   /** Sends a refresh token that is lost by all that is known: `tokens recover` has nothing to lose. */
   readonly evenIfLost?: boolean;
-  /** The service revokes everything if a refresh token is sent twice. */
-  readonly isFinal?: boolean;
 }
 
 /** Takes the right to send the refresh token of a generation. */
 export function takeClaim(request: ClaimRequest): Rule<boolean> {
-  const { attempt, generation, over, by, evenIfLost = false, isFinal = false } = request;
+  const { attempt, generation, over, by, evenIfLost = false } = request;
   return (state, now) => {
     if (!state || state.generation !== generation || state.movedTo !== null) {
       return { result: false };
@@ -228,14 +223,16 @@ export function takeClaim(request: ClaimRequest): Rule<boolean> {
       return { result: false };
     }
     const before = state.claim && { ...state.claim, over: null };
-    const until = now + CLAIM_MS;
-    const taken = { attempt, by, until, unclear: null, over: before, ...(isFinal && { isFinal }) };
+    const taken = { attempt, by, until: now + CLAIM_MS, unclear: null, over: before };
     return { next: { ...state, claim: taken }, result: true };
   };
 }
 
 /** The state that follows from an exchange: its times are set when it is saved. */
-export type Received = Omit<State, 'savedAt' | 'expiresAt' | 'events'>;
+export type Received = Omit<State, 'savedAt' | 'expiresAt' | 'events'> & {
+  /** Of a state that was saved before, for a store that has lost everything. */
+  readonly events?: readonly Event[];
+};
 
 /** The pair that an exchange of the held one returned, as it is saved. */
 export function successor(state: State, pair: Pair): Received {
@@ -257,8 +254,9 @@ export function successor(state: State, pair: Pair): Received {
 }
 
 /**
- * Saves a pair that was received. It never depends on the claim: one refresh token gives one pair, so it cannot be a
- * wrong one, and the generation only grows.
+ * Saves a pair that was received, or that the store has lost: emptied, replaced by an older copy, or after a failover that
+ * lost the last commit. It never depends on the claim: one refresh token gives one pair, so it cannot be a wrong one, and
+ * the generation only grows. A claim of the pair that its holder knows of is saved too.
  *
  * @param age ms since the exchange
  */
@@ -269,35 +267,22 @@ export function save(received: Received, age: number, by: string): Rule<State> {
       ...received,
       savedAt: from,
       expiresAt: from + received.pair.expiresIn * 1000,
-      events: state?.events ?? [],
+      events: (state ?? received).events ?? [],
     };
     if (!state) return saved(next, now, by);
-    const { replaced } = state;
+    if (state.id !== received.id) return { result: state };
+    if (state.generation < received.generation) return saved(next, now, by);
     // An import replaced the set during its exchange: the newer pair is what it would be withdrawn to.
-    if (state.id === received.id && replaced?.set === received.set) {
-      return { next: { ...state, replaced: pick(next) }, result: state };
-    }
-    const isNewer = state.id === received.id && state.generation < received.generation;
-    return isNewer ? saved(next, now, by) : { result: state };
+    const isReplaced = state.replaced?.set === received.set;
+    return isReplaced
+      ? { next: { ...state, replaced: pick(next) }, result: state }
+      : { result: state };
   };
 }
 
 function saved(next: State, now: number, by: string): { next: State; result: State } {
   const state = withEvent(next, now, 'saved', by);
   return { next: state, result: state };
-}
-
-/**
- * Puts the state that a process holds back into a store that has lost it: emptied, replaced by an older copy, or after a
- * failover that lost the last commit. A claim that the process knows of is put back too.
- */
-export function putBack(held: State, by: string): Rule<State> {
-  return (state, now) => {
-    const isNewer = !state || (state.id === held.id && state.generation < held.generation);
-    if (!isNewer) return { result: state };
-    const next = withEvent(held, now, 'put back', by);
-    return { next, result: next };
-  };
 }
 
 /** How an attempt ended that gave no pair. */

@@ -23,7 +23,7 @@ test('examples/token-keeper: three processes that are killed share a token that 
   const path = folder.file('tokens.db');
   const where = { endpoint: `${url}/token`, store: `sqlite:${path}` };
   const client = { id: 'worker', secret: SECRET };
-  const keeper = await createTokenKeeper({ ...where, client, onReuse: 'revokes' });
+  const keeper = await createTokenKeeper({ ...where, client });
   expect(await keeper.import(service.grant())).toBe('imported');
   await keeper.close();
 

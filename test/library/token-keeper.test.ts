@@ -42,19 +42,6 @@ test('fetch ends with its signal while a token is exchanged, and the exchange go
   ).toBe('gone');
 });
 
-test.each<['revokes' | 'refuses', string[]]>([
-  ['revokes', ['lost']],
-  ['refuses', ['uncertain']],
-])(
-  'where a service %s a refresh token that it sees twice, an exchange without an answer is: %j',
-  async (onReuse, troubles) => {
-    const { keeper, seen } = await openKeeper({ onReuse }, undefined, 9);
-    await keeper.import(SIGN_IN).catch(() => {});
-    expect(keeper.health().troubles).toEqual(troubles);
-    expect(seen.exchanges).toEqual(['refresh-1']);
-  },
-);
-
 test('a token without a lifetime lives an hour, or as the option says, also before it was exchanged', async () => {
   const { expires_in: _, ...signIn } = SIGN_IN;
   const secondsLeft = async (options: Partial<TokenKeeperOptions>, lostExchanges: number) => {
@@ -64,8 +51,7 @@ test('a token without a lifetime lives an hour, or as the option says, also befo
   };
   expect(await secondsLeft({}, 0)).toBeCloseTo(3_600, -2);
   expect(await secondsLeft({ lifetimes: { accessToken: 100_000 } }, 0)).toBeCloseTo(100_000, -2);
-  const refusing = { lifetimes: { accessToken: 100_000 }, onReuse: 'refuses' } as const;
-  expect(await secondsLeft(refusing, 9)).toBeCloseTo(100_000, -2);
+  expect(await secondsLeft({ lifetimes: { accessToken: 100_000 } }, 9)).toBeCloseTo(100_000, -2);
 });
 
 test('a refused token is renewed once; the next one not before the service has accepted it', async () => {
@@ -111,14 +97,11 @@ test('without tokens the error has the code TOKENS_MISSING, and tokens that were
 
 test.each<[keyof TokenKeeperOptions, object, RegExp]>([
   ['endpoint', { endpoint: 'http://example.com/token' }, /must begin with https/],
-  ['onReuse', { onReuse: undefined }, /must be 'revokes' or 'refuses'/],
   ['store', { store: 'tokens.db' }, /must be sqlite:<file> or postgres:/],
   ['rescueFolder', { store: 'postgres://me@host/base' }, /rescueFolder must name a folder/],
 ])('a wrong option is refused with what it must be: %s', async (_name, wrong, message) => {
-  const right = { endpoint: 'https://example.com', store: 'sqlite:x.db', onReuse: 'revokes' };
-  await expect(createTokenKeeper({ ...right, ...wrong } as TokenKeeperOptions)).rejects.toThrow(
-    message,
-  );
+  const right = { endpoint: 'https://example.com', store: 'sqlite:x.db' };
+  await expect(createTokenKeeper({ ...right, ...wrong })).rejects.toThrow(message);
 });
 
 test.each<[store: string, message: RegExp]>([
@@ -129,7 +112,7 @@ test.each<[store: string, message: RegExp]>([
   'a store that cannot be opened is an error with a code and a step: %s',
   async (path, message) => {
     const where = { endpoint: 'https://example.com', store: `sqlite:${path}` };
-    await expect(createTokenKeeper({ ...where, onReuse: 'revokes' })).rejects.toMatchObject({
+    await expect(createTokenKeeper(where)).rejects.toMatchObject({
       message: expect.stringMatching(message),
       extensions: { code: 'INTERNAL_SERVER_ERROR' },
     });
@@ -186,7 +169,6 @@ async function openKeeper(
   const keeper = await createTokenKeeper({
     endpoint: `${url}/token`,
     store: `sqlite:${folder.file('tokens.db')}`,
-    onReuse: 'revokes',
     log,
     ...options,
   });

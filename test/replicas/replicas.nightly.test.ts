@@ -34,7 +34,9 @@ afterAll(async () => {
 });
 
 beforeEach(() => void (before = world.sandbox.exchanges.length));
-afterEach(async () => expect(await world.tokens(['status'])).toMatchObject({ code: 0 }));
+afterEach(() => isHealthy());
+
+const isHealthy = async () => expect(await world.tokens(['status'])).toMatchObject({ code: 0 });
 
 /** How often each replica has logged this. */
 const counted = (pattern: RegExp) =>

@@ -9,10 +9,9 @@ import { emergencyIn, type Emergency } from '../../src/tokens/emergency.ts';
 import { PLAIN_WORDING, type Trouble } from '../../src/tokens/health.ts';
 import { openTokenKeeper, type AccessToken } from '../../src/tokens/keeper.ts';
 import { LinkError } from '../../src/tokens/link.ts';
-import type { Pair } from '../../src/tokens/pair.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
-import type { Exchange, TokenService } from '../../src/tokens/service.ts';
-import { endAttempt, successor, takeClaim, type Rule, type State } from '../../src/tokens/state.ts';
+import type { Exchange } from '../../src/tokens/service.ts';
+import { endAttempt, successor, type Rule, type State } from '../../src/tokens/state.ts';
 import { StoreUnavailable, type TokenStore } from '../../src/tokens/store.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { memoryStore } from '../support/gateway/stores.ts';
@@ -40,8 +39,6 @@ const REFUSED: Exchange = { kind: 'invalid-grant' };
 const MISTAKE: Exchange = { kind: 'unsent', why: 'status 401 (invalid_client)', isMistake: true };
 const UNSENT: Exchange = { kind: 'unsent', why: 'ECONNREFUSED' };
 const granted = (name: string): Exchange => ({ kind: 'granted', pair: pairOf(name) });
-/** Everything that follows from a refresh token is revoked if it is sent twice, and no access token can be checked. */
-const REVOKES = { revokesOnReuse: true };
 const FULL = new StoreUnavailable('no space left');
 
 interface Row {
@@ -50,12 +47,12 @@ interface Row {
   readonly set?: State | null;
   /** What the service answers, in this order. Default, and in the end: the next pair. */
   readonly answers?: readonly (Exchange | ((world: World) => Promise<Exchange>))[];
-  readonly habits?: Omit<TokenService, 'exchange'>;
-  readonly link?: (faults: Faults) => Promise<Pair>;
+  /** Whether the service cannot be asked about an access token: then one `invalid_grant` is a loss. */
+  readonly isMute?: boolean;
+  /** The name of the pair that the token link gives. */
+  readonly link?: string;
   /** What fails from the start on. */
   readonly faults?: Partial<Faults>;
-  /** Whether the service refuses every access token. Default: only the one that a caller comes with. */
-  readonly refusesAll?: boolean;
   readonly happens: readonly Step[];
   /** What the steps saw. */
   readonly seen?: readonly unknown[];
@@ -84,8 +81,8 @@ interface Faults {
   update?: Error | undefined;
   /** Whether nothing can be written into the folder of emergency files. */
   folder?: boolean;
-  /** Whether the link cannot be read. */
-  link?: boolean;
+  /** Why the link cannot be read. */
+  link?: LinkError | undefined;
   /** How every exchange ends. */
   exchange?: Exchange | undefined;
   /** Happens once, before the next change of the store by the keeper. */
@@ -112,10 +109,11 @@ const becomes = (next: State) => puts(() => ({ next, result: undefined }));
 const wins = puts((state, now) => saveOf(state!, 'won')(state, now));
 const imports =
   (name: string, replace = false): Step =>
-  async ({ keeper, seen }) => {
-    const outcome = keeper.import(pairOf(name), replace);
-    seen.push(await outcome.catch((error: Error) => `${String(codeOf(error))}: ${error.message}`));
-  };
+  ({ keeper, seen }) =>
+    void keeper
+      .import(pairOf(name), replace)
+      .catch((error: Error) => `${String(codeOf(error))}: ${error.message}`)
+      .then((outcome) => seen.push(outcome));
 const sees =
   (look: (world: World) => unknown): Step =>
   async (world) =>
@@ -162,7 +160,6 @@ const aloneSet: State = {
 };
 const foreignSet: State = { ...exchanged(), service: 'https://other' };
 const refusedSet: State = { ...exchanged(), refusals: 1, refusedAt: NOON, expiresAt: NOON };
-const begun = takeClaim({ attempt: 'a', generation: 1, over: null, by: 'dead/1', isFinal: true });
 const claimedSet = claimOf('a', 2)(exchanged(), NOON).next!;
 const uncertainSet = endAttempt('a', UNCLEAR, 'host/1')(claimedSet, NOON).next!;
 
@@ -171,12 +168,13 @@ test.each<Row>([
     fault:
       'a slow exchange: the old token serves, who needs the new one waits for 30 s, and it is saved',
     set: imported(),
-    answers: [slowly(100_000)],
+    answers: [slowly(100_000, 'no new refresh token')],
     happens: [1_000, seesToken, ask, 29_000, seesCalls, 2_000, seesCalls, 100_000, seesToken],
     seen: ['access-1', [], ['UPSTREAM_UNREACHABLE'], 'access-next'],
     sent: ['refresh-1'],
     called: ['UPSTREAM_UNREACHABLE'],
     stored: { generation: 2, claim: null },
+    alarms: [/no new refresh token/],
   },
   {
     fault: 'an exchange that ends the access token: its caller gets the new one',
@@ -213,54 +211,19 @@ test.each<Row>([
     sent: ['refresh-1', 'refresh-1'],
     called: ['access-next'],
   },
-  ...[UNCLEAR, REFUSED].map((ending): Row => ({
-    fault: `a service that revokes on reuse, and an exchange that is ${ending.kind}: a loss, until new tokens are imported`,
-    set: imported(),
-    answers: [ending],
-    habits: REVOKES,
-    happens: [25 * HOUR, seesTroubles, ask, 1_000, imports('2'), 2_000, seesToken],
-    seen: [['lost'], 'imported', 'access-next'],
-    sent: ['refresh-1', 'refresh-2'],
-    called: ['TOKENS_LOST'],
-  })),
   {
-    fault: 'one that revokes on reuse, and a process that died: it is waited for, and then a loss',
-    set: begun(imported(), NOON).next!,
-    habits: REVOKES,
-    happens: [ask, 61_000, seesError, seesTroubles, imports('2'), 80_000, ask, 10_000],
+    fault: 'a process that died: it is waited for, and then the refresh token is sent once more',
+    set: claimOf('of a dead process', 1)(imported(), NOON).next!,
+    happens: [ask, 61_000, seesError, seesTroubles, 100_000, seesToken],
     seen: [
       expect.stringMatching(
-        /dead\/1 began a refresh at 2026-01-01T12:00:00.*its claim ends at 2026-01-01T12:02:30.*count as lost.*`replace: true`/,
+        /host\/1 began a refresh at 2026-01-01T12:00:00.*its claim ends at 2026-01-01T12:02:30.*once more/,
       ),
       ['uncertain', 'late'],
-      'in use',
+      'access-next',
     ],
-    called: ['UPSTREAM_UNREACHABLE', 'TOKENS_LOST'],
-    troubles: ['lost'],
-  },
-  {
-    fault:
-      'a service that cannot be asked refuses its new token as well: one exchange, which is a loss',
-    set: null,
-    answers: [granted('2'), REFUSED],
-    habits: REVOKES,
-    refusesAll: true,
-    happens: [imports('1'), ask, 4_000, ask, 4_000],
-    seen: ['imported'],
-    sent: ['refresh-1', 'refresh-2'],
-    called: ['TOKENS_LOST', 'TOKENS_LOST'],
-    troubles: ['lost'],
-  },
-  {
-    fault: 'a service that cannot be asked refuses the one after it as well: nothing more is sent',
-    set: null,
-    answers: [granted('2'), granted('3')],
-    habits: REVOKES,
-    refusesAll: true,
-    happens: [imports('1'), ask, 4_000, ask, 4_000],
-    seen: ['imported'],
-    sent: ['refresh-1', 'refresh-2'],
-    called: ['refused', 'refused'],
+    sent: ['refresh-1'],
+    called: ['UPSTREAM_UNREACHABLE'],
   },
   {
     fault: 'another process wins, and saves its pair after this one is refused: that pair is used',
@@ -274,21 +237,6 @@ test.each<Row>([
     sent: ['refresh-2'],
     called: ['access-won'],
     stored: { pair: pairOf('won'), refusals: 0 },
-  },
-  {
-    fault: 'an answer without a new refresh token: it is used, with an alarm',
-    set: imported(),
-    answers: [
-      {
-        kind: 'granted',
-        pair: pairOf('next', { refreshToken: 'refresh-1' }),
-        flaw: 'no new refresh token',
-      },
-    ],
-    happens: [MINUTE],
-    sent: ['refresh-1'],
-    stored: { generation: 2, pair: { accessToken: 'access-next', refreshToken: 'refresh-1' } },
-    alarms: [/no new refresh token/],
   },
   {
     fault:
@@ -424,12 +372,11 @@ test.each<Row>([
       async ({ store, emergency }) =>
         emergency.put(successor((await store.read()).state!, pairOf('next')), NOON),
       leaves(exchanged()),
-      leaves(foreignSet),
       MINUTE,
     ],
     // Its life counts from the exchange.
     stored: { generation: 3, pair: pairOf('next'), savedAt: NOON },
-    files: [{}, {}],
+    files: [{}],
   },
   {
     fault: 'an emergency file of another service, and an empty store: it stays, and is not used',
@@ -465,37 +412,30 @@ test.each<Row>([
     fault: 'an import after an exchange that has just failed: it is exchanged at once',
     set: null,
     answers: [MISTAKE],
-    habits: REVOKES,
-    happens: [imports('1'), imports('2', true), seesToken],
+    happens: [imports('1'), 1, imports('2', true), 1, seesToken],
     seen: [expect.stringMatching('invalid_client'), 'imported', 'access-next'],
     sent: ['refresh-1', 'refresh-2'],
   },
-  {
-    fault: 'an import that proves spent: its error says that nothing is in use',
-    set: null,
+  ...(
+    [
+      [null, 1, /^TOKENS_LOST: .*the imported refresh token.*Import a new pair/],
+      [exchanged(), 4, /^TOKENS_LOST: .*withdrawn.*in use again, as generation 4/],
+    ] as const
+  ).map(([set, generation, message]): Row => ({
+    fault: `an import over ${set ? 'a set in use' : 'nothing'} that proves spent: its error says what is in use`,
+    set,
     answers: [REFUSED],
-    habits: REVOKES,
-    happens: [imports('1')],
-    seen: [expect.stringMatching(/^TOKENS_LOST: .*the imported refresh token.*Import a new pair/)],
-    sent: ['refresh-1'],
-    troubles: ['lost'],
-  },
-  {
-    fault: 'an import over a set in use that proves spent is withdrawn, and its error says so',
-    answers: [REFUSED],
-    habits: REVOKES,
-    happens: [imports('new', true), seesToken],
-    seen: [
-      expect.stringMatching(/^TOKENS_LOST: .*withdrawn.*in use again, as generation 4/),
-      'access-2',
-    ],
+    isMute: true,
+    happens: [imports('new', true), 3_000],
+    seen: [expect.stringMatching(message)],
     sent: ['refresh-new'],
-    stored: { generation: 4 },
-  },
+    troubles: set ? [] : ['lost'],
+    stored: { generation, pair: pairOf(set ? '2' : 'new') },
+  })),
   ...[exchanged(), movedSet].map((set): Row => ({
     fault: `a token link, and a set that ${set.movedTo === null ? 'is in use' : 'was moved'}: it is not read`,
     set,
-    link: async () => pairOf('new'),
+    link: 'new',
     happens: [HOUR, sees(({ reads }) => reads())],
     seen: [0],
     troubles: set.movedTo === null ? [] : ['missing'],
@@ -504,41 +444,33 @@ test.each<Row>([
   ...[null, lostSet].map((set): Row => ({
     fault: `a token link, and a store that ${set ? 'has a lost set' : 'is empty'}: it is imported and exchanged at once`,
     set,
-    link: async () => pairOf('new'),
+    link: 'new',
     happens: [1_000, seesToken],
     seen: ['access-next'],
     sent: ['refresh-new'],
   })),
-  {
-    fault: 'a token link with a token that this store has seen replaces nothing, with one alarm',
+  ...[
+    { link: '1', alarm: /tokens that this store has already seen/ },
+    { faults: { link: new LinkError('It is dead.') }, link: '3', alarm: /It is dead/ },
+  ].map(({ alarm, ...row }): Row => ({
+    fault: `a token link that cannot replace a lost set: one alarm (${alarm.source})`,
     set: lostSet,
-    link: async () => pairOf('1'),
+    ...row,
     happens: [HOUR],
     troubles: ['lost'],
-    alarms: [/tokens that this store has already seen/],
-  },
-  {
-    fault: 'a token link that is dead: one alarm',
-    set: lostSet,
-    link: () => Promise.reject(new LinkError('The token link is dead.')),
-    happens: [HOUR],
-    troubles: ['lost'],
-    alarms: [/The token link is dead/],
-  },
+    alarms: [alarm],
+  })),
   {
     fault: 'a token link that cannot be read now is read again with growing pauses, and imported',
     set: null,
-    faults: { link: true },
-    link: async ({ link }) => {
-      if (link) throw new LinkError('The service is down.', { isPassing: true });
-      return pairOf('new');
-    },
+    link: 'new',
+    faults: { link: new LinkError('The service is down.', { isPassing: true }) },
     happens: [
       ask,
       HOUR,
       seesCalls,
       sees(({ reads }) => reads() > 10 && reads() < 30),
-      fails({ link: false }),
+      fails({ link: undefined }),
       6 * MINUTE,
       seesToken,
     ],
@@ -551,7 +483,6 @@ test.each<Row>([
     fault:
       'a service that refuses the client: asked again slowly, its words everywhere, until corrected',
     set: null,
-    habits: REVOKES,
     faults: { exchange: MISTAKE },
     happens: [
       imports('1'),
@@ -561,23 +492,18 @@ test.each<Row>([
       1_000,
       seesError,
       sees(({ keeper }) => keeper.health()),
-      sees(({ alarms }) => alarms()),
       fails({ exchange: undefined }),
       5 * MINUTE,
-      sees(({ keeper }) => 'mistake' in keeper.health()),
       ({ sent }) => sent.splice(0),
     ],
     seen: [
-      expect.stringMatching(
-        /^UPSTREAM_UNAUTHORIZED: The imported pair is stored.*status 401 \(invalid_client\)/,
-      ),
+      expect.stringMatching(/^UPSTREAM_UNAUTHORIZED: The imported pair is stored.*invalid_client/),
       true,
       expect.stringContaining(MISTAKE.why),
       expect.objectContaining({ troubles: ['unauthorized'], mistake: MISTAKE.why }),
-      [expect.stringContaining(MISTAKE.why)],
-      false,
     ],
     called: ['UPSTREAM_UNAUTHORIZED'],
+    alarms: [/status 401 \(invalid_client\)/],
   },
   // Clocks
   ...[DAY, -DAY].map((ms): Row => ({
@@ -675,10 +601,10 @@ async function take(step: Step, world: World): Promise<void> {
   await (typeof step === 'number' ? world.time.pass(step) : step(world));
 }
 
-function slowly(ms: number) {
+function slowly(ms: number, flaw?: string) {
   return async ({ time }: World): Promise<Exchange> => {
     await time.sleep(ms);
-    return granted('next');
+    return { ...granted('next'), ...(flaw !== undefined && { flaw }) };
   };
 }
 
@@ -696,9 +622,8 @@ type World = Awaited<ReturnType<typeof worldOf>>;
 async function worldOf({
   set = exchanged(),
   answers = [],
-  habits = { check: async () => ({ kind: 'works' }) },
+  isMute = false,
   link,
-  refusesAll = false,
   ...row
 }: Omit<Row, 'fault' | 'happens'>) {
   const time = new VirtualTime();
@@ -708,6 +633,11 @@ async function worldOf({
   const faults: Faults = { ahead: 0, asleep: 0, ...row.faults };
   const sent: string[] = [];
   let reads = 0;
+  const linked = (name: string) => {
+    reads += 1;
+    if (faults.link) throw faults.link;
+    return pairOf(name);
+  };
   const store = memoryStore(() => NOON + time.now + faults.asleep + faults.ahead);
   const put = (rule: Rule<unknown>) => store.update(rule);
   if (set) await put(() => ({ next: set, result: undefined }));
@@ -738,7 +668,7 @@ async function worldOf({
         sent.push(refreshToken);
         return typeof answer === 'function' ? answer(world) : answer;
       },
-      ...habits,
+      ...(!isMute && { check: async () => ({ kind: 'works' }) }),
     },
     emergency,
     serviceUrl: SERVICE,
@@ -752,12 +682,7 @@ async function worldOf({
     },
     log,
     random: () => 0,
-    link: link && {
-      read: () => {
-        reads += 1;
-        return link(faults);
-      },
-    },
+    link: link === undefined ? undefined : { read: async () => linked(link) },
   });
   onTestFinished(async () => {
     const closed = keeper.close();
@@ -765,12 +690,8 @@ async function worldOf({
     await closed;
   });
   const request = async (detail: string) => {
-    let token: AccessToken | undefined = await keeper.token();
-    for (let count = 0; token; count += 1) {
-      token = await keeper.afterRefusal(token, detail, count);
-      if (token && !refusesAll) return token.value;
-    }
-    return 'refused';
+    const token = await keeper.afterRefusal(await keeper.token(), detail, 0);
+    return token?.value ?? 'refused';
   };
   const outcomes: string[] = [];
   const errors: string[] = [];

@@ -8,9 +8,7 @@ import {
   fingerprintOf,
   isLost,
   isSpentIfRefused,
-  isUncertain,
   moveTo,
-  putBack,
   receiveMove,
   save,
   successor,
@@ -26,6 +24,9 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const EXPIRY = NOON + LIFE * 1000;
 const TWO_THIRDS = NOON + (LIFE * 1000 * 2) / 3;
+const END = NOON + 120 * DAY;
+/** A claim of noon is over. */
+const OVER = NOON + CLAIM_MS;
 const LAST_MINUTES = EXPIRY - 5 * MINUTE;
 
 /** Runs rules one after the other at one time. */
@@ -89,55 +90,29 @@ describe('when a refresh token is due', () => {
 });
 
 describe('a claim', () => {
-  const others = claimOf('b', 2, 'a');
   const own = claimOf('a', 2);
-  const dead = NOON + CLAIM_MS;
+  const others = claimOf('b', 2, 'a');
+  const recovers = { attempt: 'a', generation: 2, over: null, by: 'office/1', evenIfLost: true };
 
   test.each<[string, State, now: number, ReturnType<typeof claimOf>, isGranted: boolean]>([
-    ['is granted', state, NOON, own, true],
     ['is granted again to its own attempt', claimed, NOON, own, true],
-    ['is refused for an older generation', state, NOON, claimOf('a', 1), false],
-    ['is refused while another lives, whoever made it', claimed, dead - 1, others, false],
-    ['is granted after a dead one to who knows of it', claimed, dead, others, true],
-    ['is refused after a dead one to who does not', claimed, dead, claimOf('b', 2), false],
-    ['is granted after one without an answer', uncertain, NOON, others, true],
+    ['is refused again to its own attempt once it is over', claimed, OVER, own, false],
+    ['is refused while another lives', claimed, OVER - 1, others, false],
+    ['is granted after a dead one to who knows of it', claimed, OVER, others, true],
+    ['is refused after a dead one to who does not', claimed, OVER, claimOf('b', 2), false],
     ['is granted where another is dated ahead', claimed, NOON - HOUR, others, true],
     ['is refused for a set that was moved', { ...state, movedTo: 'there' }, NOON, own, false],
     ['is refused for a set that is lost', lost, NOON, own, false],
-    ['is refused after the end of the refresh token', state, NOON + 121 * DAY, own, false],
+    ['is granted for it to `tokens recover`', lost, NOON, takeClaim(recovers), true],
+    ['is refused after the end of the refresh token', state, END, own, false],
     ['is refused in a pause', { ...state, notBefore: NOON + MINUTE }, NOON, own, false],
-    [
-      'is granted for a lost set to `tokens recover`, which has nothing to lose',
-      lost,
-      NOON,
-      takeClaim({ attempt: 'a', generation: 2, over: null, by: 'office/1', evenIfLost: true }),
-      true,
-    ],
+    ['is granted after a pause', { ...state, notBefore: NOON }, NOON, own, true],
   ])('%s', (_what, before, now, rule, isGranted) => {
     expect(rule(before, now).result).toBe(isGranted);
   });
 
-  test('after which a refresh token must not be sent again is a loss once it is over, until its pair is saved', () => {
-    const request = { attempt: 'a', generation: 2, over: null, by: 'host/1', isFinal: true };
-    const only = after(state, NOON, takeClaim(request));
-    expect([isLost(only, NOON), isLost(only, dead)]).toEqual([false, true]);
-    expect(others(only, dead).result).toBe(false);
-    const ended = [after(only, NOON, end('a', UNSENT)), after(only, dead, saveOf(state, '3'))];
-    expect(ended.map((next) => isLost(next, dead))).toEqual([false, false]);
-  });
-
-  test('makes the refresh token uncertain once it is over, or without a clear answer', () => {
-    expect([isUncertain(claimed, NOON), isUncertain(claimed, dead)]).toEqual([false, true]);
-    expect(isUncertain(uncertain, NOON)).toBe(true);
-    expect(after(claimed, NOON, end('a', UNSENT)).claim).toBeNull();
-  });
-
-  test('that is ended twice, because the first commit seemed to fail, ends once', () => {
-    expect(end('a', UNCLEAR)(uncertain, NOON)).toEqual({ result: uncertain });
-  });
-
   test('after which nothing was sent leaves a refresh token uncertain that was so before', () => {
-    expect(after(uncertain, dead, others, end('b', UNSENT)).claim).toEqual(uncertain.claim);
+    expect(after(uncertain, OVER, others, end('b', UNSENT)).claim).toEqual(uncertain.claim);
   });
 
   test('keeps an answer that was not understood until its pair has a successor, whatever later tries give', () => {
@@ -150,79 +125,56 @@ describe('a claim', () => {
   });
 });
 
-describe('saving a pair', () => {
-  test('never depends on the claim, and keeps the access token before it until that expires', () => {
-    const next = saveOf(state, '3')(after(state, NOON, claimOf('other', 2)), NOON).result;
-    const previous = { accessToken: 'access-2', generation: 2, expiresAt: EXPIRY };
-    expect(next).toMatchObject({ generation: 3, pair: pairOf('3'), claim: null, previous });
+describe('a pair that is saved', () => {
+  const next = save(
+    successor(refusedOnce, pairOf('3')),
+    MINUTE,
+    'host/1',
+  )(refusedOnce, NOON).result;
+
+  test('ends refusals, counts its life from the exchange, and keeps the access token before it', () => {
+    expect(next).toMatchObject({
+      generation: 3,
+      savedAt: NOON - MINUTE,
+      expiresAt: EXPIRY - MINUTE,
+      previous: { accessToken: 'access-2', generation: 2, expiresAt: EXPIRY },
+      refusals: 0,
+      // What the service accepts after it has refused it, it had refused as too early.
+      refusesEarly: true,
+    });
+    expect(after(next, NOON, saveOf(next, '4')).refusesEarly).toBe(true);
   });
 
-  test('is the same when it is repeated, and an older pair replaces nothing', () => {
-    const next = saveOf(state, '3')(state, NOON).result;
-    expect(saveOf(state, '3')(next, NOON)).toEqual({ result: next });
-    const first = { ...imported(), id: state.id };
-    expect(save(successor(first, pairOf('1b')), 0, 'host/1')(next, NOON)).toEqual({ result: next });
+  test.each<[string, State | null, State | undefined]>([
+    ['returns to an emptied store, with its history', null, claimed],
+    ['returns to an older copy, with the history there', { ...imported(), id: state.id }, claimed],
+    ['is not saved twice', claimed, undefined],
+    ['replaces no newer one', { ...next, id: state.id }, undefined],
+    ['replaces no pair of another store', imported('9'), undefined],
+  ])('%s', (_what, stored, expected) => {
+    const { next: written } = save(claimed, NOON - claimed.savedAt, 'host/1')(stored, NOON);
+    const { events: _, ...put } = expected ?? {};
+    expect(written).toEqual(expected && { ...put, events: expect.any(Array) });
+    const events = (stored ?? claimed).events.length + 1;
+    expect(written?.events.length).toBe(expected && events);
   });
 
-  test('ends a loss', () => {
-    const next = saveOf(state, '3')({ ...lost, refusals: 4 }, NOON).result;
-    expect(next).toMatchObject({ generation: 3, lost: false, refusals: 0 });
-  });
-
-  test('counts its life from the exchange, not from the save', () => {
-    const next = save(successor(state, pairOf('3')), MINUTE, 'host/1')(state, NOON).result;
-    expect(next).toMatchObject({ savedAt: NOON - MINUTE, expiresAt: EXPIRY - MINUTE });
-  });
-
-  test('after a refusal teaches that the service refuses early', () => {
-    const next = saveOf(refusedOnce, '3')(refusedOnce, EXPIRY).result;
-    expect(next).toMatchObject({ refusesEarly: true, refusals: 0 });
-  });
-
-  test('during an import replaces what the import would be withdrawn to', () => {
-    const next = after(replacing, NOON, saveOf(state, '3'));
-    expect(next.pair).toEqual(pairOf('new'));
-    const withdrawn = after(next, NOON, claimOf('a', next.generation), end('a', LOST));
+  test('during an import is what the import would be withdrawn to', () => {
+    const during = after(replacing, NOON, saveOf(state, '3'));
+    expect(during.pair).toEqual(pairOf('new'));
+    const withdrawn = after(during, NOON, claimOf('a', during.generation), end('a', LOST));
     expect(withdrawn).toMatchObject({ pair: pairOf('3'), lost: false, set: state.set });
   });
 });
 
-describe('putting a pair back', () => {
-  test.each<[string, State | null, boolean]>([
-    ['into an emptied store', null, true],
-    ['into an older copy', { ...imported(), id: state.id }, true],
-    ['not into a store that has it', state, false],
-    ['not into a store that has a newer one', saveOf(state, '3')(state, NOON).result, false],
-    ['not into another store', imported('9'), false],
-  ])('%s', (_where, stored, isPutBack) => {
-    expect(putBack(state, 'host/1')(stored, NOON).next !== undefined).toBe(isPutBack);
-  });
-
-  test('puts back the claim that is known, so that nobody sends in its time', () => {
-    const stored = putBack(claimed, 'host/1')(null, NOON).next!;
-    expect(claimOf('b', 2, 'a')(stored, NOON).result).toBe(false);
-  });
-});
-
 describe('a refusal', () => {
-  const refusedNow: Ending = { kind: 'refused', isExpired: true };
-
-  test('is a loss only as the last of four after the expiry', () => {
-    let next = state;
-    const seen = [isSpentIfRefused(next)];
-    for (const attempt of ['a', 'b', 'c']) {
-      next = after(next, EXPIRY, claimOf(attempt, 2), end(attempt, refusedNow));
-      seen.push(isSpentIfRefused(next));
-    }
-    expect(seen).toEqual([false, false, false, true]);
-  });
-
   test('of an import is a loss the second time, and what it replaced is in use again', () => {
-    const first = after(replacing, NOON, claimOf('a', 3), end('a', refusedNow));
+    const now: Ending = { kind: 'refused', isExpired: true };
+    const first = after(replacing, NOON, claimOf('a', 3), end('a', now));
     expect([isSpentIfRefused(first), dueAt(first, NOON, 0)]).toEqual([true, NOON + 5_000]);
     const second = after(first, NOON + 5_000, claimOf('b', 3), end('b', LOST));
     const { pair, set } = state;
-    expect(second).toMatchObject({ pair, set, generation: 4, lost: false });
+    expect(second).toMatchObject({ pair, set, generation: 4, lost: false, imported: false });
     expect(second.events[0]!.what).toBe('withdrawn');
   });
 
@@ -236,30 +188,42 @@ describe('a refusal', () => {
     expect(replaced).toMatchObject({ set: uncertain.set, claim: uncertain.claim });
   });
 
-  test('of an access token as expired moves its expiry', () => {
+  test('of an access token as expired moves its expiry, and never back', () => {
     expect(after(state, NOON, expired(2)).expiresAt).toBe(NOON);
-    expect(expired(1)(state, NOON).next).toBeUndefined();
+    expect([expired(1)(state, NOON).next, expired(2)(state, EXPIRY).next]).toEqual([
+      undefined,
+      undefined,
+    ]);
+    const refusedLate = after(state, OVER, claimOf('a', 2), end('a', LOST));
+    expect(refusedLate.expiresAt).toBe(OVER);
   });
 });
 
-test('an import into the store of another service is refused', () => {
-  const foreign = { ...state, service: 'https://other' };
-  expect(importOf('new', true)(foreign, NOON)).toEqual({ result: 'foreign' });
+test('an import begins another set, and keeps the id of the store, its history and what it learned', () => {
+  const early = importOf('new', true)({ ...state, refusesEarly: true }, NOON).next!;
+  expect(early).toMatchObject({ id: state.id, generation: 3, imported: true, refusesEarly: true });
+  expect(early.set).not.toBe(state.set);
+  expect(early.events.map(({ what }) => what)).toEqual(['imported', 'saved', 'imported']);
+  expect(early.events[0]!.fingerprint).toBe(fingerprintOf(pairOf('new')));
 });
 
-test('an import begins another set, and keeps the id of the store and its history', () => {
-  expect(replacing).toMatchObject({ id: state.id, generation: 3, imported: true });
-  expect(replacing.set).not.toBe(state.set);
-  expect(replacing.events.map(({ what }) => what)).toEqual(['imported', 'saved', 'imported']);
-  expect(replacing.events[0]!.fingerprint).toBe(fingerprintOf(pairOf('new')));
+test.each<[string, State, ReturnType<typeof importOf>, string]>([
+  ['of another service', { ...state, service: 'https://o' }, importOf('new', true), 'foreign'],
+  ['with a set in use', state, importOf('new'), 'in use'],
+  ['with a lost set', lost, importOf('new'), 'imported'],
+  ['whose set was moved', { ...state, movedTo: 'there' }, importOf('new'), 'imported'],
+  ['that has seen the refresh token', lost, importOf('1', true), 'known'],
+])('an import into a store %s', (_what, before, rule, result) => {
+  expect(rule(before, NOON).result).toBe(result);
 });
 
 describe('a move', () => {
   test.each<[string, State, string]>([
-    ['of a lost set is refused', lost, 'lost'],
-    ['during an exchange is refused', claimed, 'under way'],
-    ['of an uncertain set is refused', uncertain, 'uncertain'],
-  ])('%s', (_what, before, kind) => {
+    ['of a lost set', lost, 'lost'],
+    ['during an exchange', claimed, 'under way'],
+    ['of an uncertain set', uncertain, 'uncertain'],
+    ['to a second store', { ...state, movedTo: 'elsewhere' }, 'elsewhere'],
+  ])('%s is refused', (_what, before, kind) => {
     expect(moveTo('target', 'office/1')(before, NOON).result.kind).toBe(kind);
   });
 
@@ -275,19 +239,18 @@ describe('a move', () => {
     expect(claimOf('a', target.generation)(target, NOON - HOUR).result).toBe(true);
   });
 
-  test('into a store with a lost set grows its generation', () => {
-    const { next } = receiveMove(
-      state,
-      0,
-      'office/1',
-    )({ ...lost, set: 'another', generation: 9 }, NOON);
-    expect(next).toMatchObject({ generation: 10, set: state.set, lost: false });
+  test.each<[string, State, object]>([
+    ['with a lost set', { ...lost, set: 'other', generation: 9 }, { generation: 10, lost: false }],
+    ['with a set in use', { ...state, set: 'other' }, {}],
+  ])('into a store %s', (_what, before, expected) => {
+    const { next, result } = receiveMove(state, 0, 'office/1')(before, NOON);
+    expect(next ?? {}).toMatchObject(expected);
+    expect(result).toBe(next ? 'placed' : 'in use');
   });
 });
 
 test('a set is lost after the end of its refresh token, 120 days after its exchange', () => {
-  expect(isLost(state, NOON + 120 * DAY - 1)).toBe(false);
-  expect(isLost(state, NOON + 120 * DAY)).toBe(true);
+  expect([isLost(state, END - 1), isLost(state, END)]).toEqual([false, true]);
 });
 
 test('the audit trail keeps 200 events and no token', () => {

@@ -5,7 +5,7 @@ import type { Observer } from './observer.ts';
 import type { Process } from './process.ts';
 
 /** What a transaction does, as its states show it. */
-export const KINDS = ['read', 'import', 'claim', 'save', 'put back', 'end'] as const;
+export const KINDS = ['read', 'import', 'claim', 'save', 'end'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** What happens to a transaction: before its commit, after it, or the call hangs until its driver gives up. */
@@ -26,7 +26,6 @@ export function kindOf(before: State | null, next: State | undefined): Kind {
   if (event !== before?.events[0]) {
     if (event?.what === 'imported') return 'import';
     if (event?.what === 'saved') return 'save';
-    if (event?.what === 'put back') return 'put back';
     return 'end';
   }
   return next.claim?.attempt === before?.claim?.attempt ? 'end' : 'claim';

@@ -73,8 +73,8 @@ class World {
     const time = this.#time;
     const observer = (this.observer = new Observer(time, this.#machines));
     const { life, revokesOnRefresh, refusesEarly, ahead, isPooled } = plan;
-    const revokesOnReuse = plan.revokesOnReuse && !refusesEarly;
-    const ways = { life, revokesOnRefresh, refusesEarly, revokesOnReuse };
+    const isMute = plan.isMute && !refusesEarly;
+    const ways = { life, revokesOnRefresh, refusesEarly, isMute };
     this.#service = new Service({ time, chance, observer, ...ways });
     this.#database = new Database({ time, chance, observer, ahead, isPooled });
     observer.service = this.#service;
@@ -253,9 +253,7 @@ class World {
     const { state } = this.#database;
     const { observer } = this;
     const isGone = !observer.isKept(refreshToken) || observer.isOfStoreBefore(refreshToken);
-    // Whatever the service has processed: it is not asked again.
-    const isDoubtful = state?.claim?.isFinal === true;
-    if (isGone || isDoubtful || (observer.looksSpent && state?.lost)) {
+    if (isGone || (observer.looksSpent && state?.lost)) {
       return codes.every((code) => code === 'TOKENS_LOST' || code === 'TOKENS_MISSING');
     }
     return state?.pair.refreshToken === refreshToken && codes.every((code) => code === undefined);

@@ -16,7 +16,6 @@ export interface Claimed {
  * Sees everything that happens, on both sides of the network, and knows what may not happen:
  *
  * - no refresh token is sent again after a 200 was received for it, and never twice at a time;
- * - at a service that revokes on reuse, none is sent again unless the service said that it did not process it;
  * - each is sent under a claim, once, and not later than 25 s after it;
  * - a pair is in the store or in an emergency file before it is used;
  * - the newest pair that was received is in the store, in a file, or with a process that saves it again;
@@ -113,10 +112,6 @@ export class Observer {
     // The database lost the claim or what was saved, or dates the claim ahead, since its clock was set back.
     const wentBack = this.#wentBackAt >= Math.min(claim.at, other.claim?.at ?? 0);
     if (wentBack || this.#forgotten.has(claim.generation + 1)) return;
-    const isUnprocessed = other.oddity === 'status 429' || other.oddity === 'status 403';
-    if (this.service.revokesOnReuse && !isUnprocessed) {
-      this.#violate(`${by.name} sends ${refreshToken} again, which the service may have processed`);
-    }
     const next = other.gave?.refreshToken;
     const age = claim.at - (other.claim?.at ?? 0);
     if (other.receivedAt !== undefined && other.spends && !this.#perished.has(next!)) {

@@ -103,8 +103,8 @@ export const plan = fc.record({
   life: of(120, 900, 900),
   revokesOnRefresh: fc.boolean(),
   refusesEarly: of(false, false, true),
-  /** A refresh token must not be sent again after an exchange without a clear answer. Never if it `refusesEarly`. */
-  revokesOnReuse: of(false, false, false, true),
+  /** It cannot be asked about an access token. Never if it `refusesEarly`. */
+  isMute: of(false, false, false, true),
   /** All replicas start at once on a token link; otherwise the store has a set. */
   fromLink: fc.boolean(),
   /** Behind a transaction pooler no replica is told of a change. */

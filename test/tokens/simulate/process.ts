@@ -23,7 +23,6 @@ export const POINTS = [
   'emergency file',
   'save',
   'save committed',
-  'put back',
   'end',
 ] as const satisfies readonly (
   Kind | `${Kind} committed` | 'connect' | 'send' | 'answer' | 'emergency file'

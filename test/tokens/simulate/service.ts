@@ -53,7 +53,7 @@ export interface ServiceOptions {
   readonly life: number;
   readonly revokesOnRefresh: boolean;
   readonly refusesEarly: boolean;
-  readonly revokesOnReuse: boolean;
+  readonly isMute: boolean;
   readonly observer: Observer;
 }
 
@@ -84,10 +84,6 @@ export class Service {
     this.#newest = this.#live.accessToken;
   }
 
-  get revokesOnReuse(): boolean {
-    return this.#options.revokesOnReuse;
-  }
-
   /** The pair whose refresh token is not spent. */
   get live(): Issued {
     return this.#live;
@@ -115,7 +111,7 @@ export class Service {
 
   of(by: Process): TokenService {
     const exchange: TokenService['exchange'] = (pair, maySend) => this.#exchange(by, pair, maySend);
-    if (this.revokesOnReuse) return { exchange, revokesOnReuse: true };
+    if (this.#options.isMute) return { exchange };
     return {
       exchange,
       check: (accessToken) =>
