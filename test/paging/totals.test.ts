@@ -1,11 +1,14 @@
 import { setImmediate } from 'node:timers/promises';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Totals } from '../../src/paging/totals.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { failure, makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
+import { failure, range } from '../service/lists.ts';
 import { after, honest, json } from '../service/replies.ts';
+import { startTeams } from '../support/gateway/teams.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
 
 const TOTAL = '{ personsConnection { totalCount } }';
 
@@ -58,38 +61,31 @@ test('a total is returned up to twice TOTAL_COUNT_SECONDS, renewed from half of 
   expect(await world.requestsOf(async () => expect(await world.total()).toBe(100))).toBe(0);
 });
 
+const TABLE = 'personsConnection(first: 5) { nodes { id } totalCount }';
+
 test.each([
-  ['that is not selected', 'personsConnection(first: 5) { nodes { id } }', 1],
-  ['that is skipped', 'personsConnection(first: 5) { totalCount @skip(if: true) nodes { id } }', 1],
-  ['with edges', 'personsConnection(first: 5) { nodes { id } totalCount }', 1 + 3],
+  ['that is not selected', 'personsConnection(first: 5) { nodes { id } }', 1, 1],
+  ['that is skipped', TABLE.replace('totalCount', 'totalCount @skip(if: true)'), 1, 1],
+  ['with edges', TABLE, 1 + 3, 1],
   [
     'in fragments and under aliases',
     `a: personsConnection { ...Total }
      b: personsConnection { how: totalCount many: totalCount }
      c: personsConnection(last: 4) { ... on PersonConnection { totalCount } }`,
     3,
+    0,
   ],
-])('a totalCount %s costs no more pages than its walk', async (_, fields, pages) => {
-  await using world = await startPersons();
-  const fragment = 'fragment Total on PersonConnection { totalCount __typename }';
-  const query = `{ ${fields} } ${fields.includes('...Total') ? fragment : ''}`;
-  const ask = async () => expect((await world.ask(query)).errors).toBeUndefined();
-  expect(await world.requestsOf(ask)).toBe(pages);
-});
-
-test('one walk counts for many callers at once', async () => {
-  await using world = await startPersons();
-  const ask = () => Promise.all(Array.from({ length: 30 }, () => world.total()));
-  expect(await world.requestsOf(ask)).toBe(3);
-});
-
-test('each page of a table with a total is one request, however often it is asked for', async () => {
-  await using world = await startPersons({}, 1_000);
-  const table = '{ personsConnection(first: 20) { totalCount edges { node { id } } } }';
-  const page = async () => expect((await world.ask(table)).errors).toBeUndefined();
-  expect(await world.requestsOf(page)).toBeGreaterThan(20);
-  for (let time = 0; time < 3; time += 1) expect(await world.requestsOf(page)).toBe(1);
-});
+])(
+  'a totalCount %s costs the pages of one walk for many callers, and then none',
+  async (_, fields, pages, again) => {
+    await using world = await startPersons();
+    const fragment = 'fragment Total on PersonConnection { totalCount __typename }';
+    const query = `{ ${fields} } ${fields.includes('...Total') ? fragment : ''}`;
+    const ask = async () => expect((await world.ask(query)).errors).toBeUndefined();
+    expect(await world.requestsOf(() => Promise.all(range(10).map(ask)))).toBe(pages);
+    expect(await world.requestsOf(ask)).toBe(again);
+  },
+);
 
 test.each([
   ['a drain', '{ allPersons { id } }', 0],
@@ -152,174 +148,113 @@ describe('a count in the background', () => {
     await Promise.all([drained, counted]);
     expect(order).toEqual(['drain', 'count']);
   });
-
-  const KEPT = 300;
-
-  /** Totals whose walks in the background the test ends. */
-  function startTotals(seconds = KEPT) {
-    const clock = new ManualClock();
-    const totals = new Totals(clock, seconds);
-    const renewals: (PromiseWithResolvers<number> & { list: string; signal: AbortSignal })[] = [];
-    const total = (list = 'persons') =>
-      totals.of(list, async function* renew(signal) {
-        const keep = totals.begin(list);
-        const walk = { ...Promise.withResolvers<number>(), list, signal };
-        renewals.push(walk);
-        keep(await walk.promise);
-        yield;
-      });
-    const walked = (count: number, list = 'persons') => totals.begin(list)(count);
-    return { clock, totals, renewals, total, walked };
-  }
-
-  test('is made once at a time, and again after it failed', async () => {
-    const { clock, renewals, total, walked } = startTotals();
-    walked(7);
-    clock.jump(KEPT * SECOND);
-    expect([total(), total()]).toEqual([7, 7]);
-    expect(renewals).toHaveLength(1);
-    renewals[0]!.reject(new Error('down'));
-    await setImmediate();
-    expect(total()).toBe(7);
-    expect(renewals).toHaveLength(2);
-  });
-
-  test('begins at the age of TOTAL_COUNT_SECONDS, which counts from the beginning of a walk', async () => {
-    const { clock, renewals, total, walked } = startTotals();
-    walked(7);
-    clock.jump(KEPT * SECOND - 1);
-    expect(total()).toBe(7);
-    expect(renewals).toHaveLength(0);
-    clock.jump(1);
-    total();
-    clock.jump(KEPT * SECOND - 1);
-    renewals[0]!.resolve(8);
-    await setImmediate();
-    expect(total()).toBe(8);
-    expect(renewals).toHaveLength(1);
-    clock.jump(1);
-    expect(total()).toBe(8);
-    expect(renewals).toHaveLength(2);
-    clock.jump(KEPT * SECOND);
-    expect(total()).toBeUndefined();
-  });
-
-  test('is made for two lists at a time', () => {
-    const { clock, renewals, total, walked } = startTotals();
-    for (const list of ['a', 'b', 'c']) walked(1, list);
-    clock.jump(KEPT * SECOND);
-    expect(['a', 'b', 'c'].map((list) => total(list))).toEqual([1, 1, 1]);
-    expect(renewals.map(({ list }) => list)).toEqual(['a', 'b']);
-  });
-
-  test('from before a mutation, or that began before another walk, does not replace the total of it', async () => {
-    const { clock, totals, renewals, total, walked } = startTotals();
-    walked(7);
-    const older = totals.begin('persons');
-    clock.jump(KEPT * SECOND);
-    total();
-    totals.clear();
-    expect(renewals[0]!.signal.aborted).toBe(true);
-    older(7);
-    renewals[0]!.resolve(7);
-    await setImmediate();
-    expect(total()).toBeUndefined();
-    const slow = totals.begin('persons');
-    clock.jump(SECOND);
-    walked(8);
-    slow(7);
-    expect(total()).toBe(8);
-  });
-
-  test('is not made with TOTAL_COUNT_SECONDS=0: a total is counted every time', () => {
-    const { total, walked } = startTotals(0);
-    walked(7);
-    expect(total()).toBeUndefined();
-  });
 });
 
-const ROWS = /* GraphQL */ `
-  type Query {
-    rows(first: Int, after: String, kind: Int): RowPage!
-    group(id: Int!): Group
-    groups: [Group!]!
-  }
-  type Row {
-    id: Int!
-  }
-  type RowPage {
-    items: [Row!]!
-    pageInfo: PageInfo!
-    total: Int
-  }
-  type Group {
-    id: Int!
-    rows(first: Int, after: String): RowPage!
-  }
-  type PageInfo {
-    hasNextPage: Boolean!
-    endCursor: String
-  }
-`;
+const KEPT_SECONDS = 300;
+const list = fc.constantFrom('a', 'b', 'c');
+const step = fc.oneof(
+  fc.record({ do: fc.constant('ask' as const), list }),
+  fc.record({ do: fc.constant('begin' as const), list }),
+  fc.record({ do: fc.constant('end' as const), walk: fc.nat(99), total: fc.option(fc.nat(9)) }),
+  fc.record({ do: fc.constant('pass' as const), thirds: fc.integer({ min: 0, max: 7 }) }),
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('mutate' as const) }) },
+);
 
-/** @param total the count that the service reports. Default: the number of records of the list */
-async function startRows(total?: () => unknown, count: object = { count: 'total' }) {
-  const rows = Array.from({ length: 130 }, (_, index) => ({ id: index + 1 }));
-  const page = ({ kind, ...args }: PageArgs & { kind?: number | null }) => {
-    const kept = rows.filter(({ id }) => kind == null || id % 2 === kind);
-    return { ...pageOf(kept, args), total: total ?? (() => kept.length) };
-  };
-  const groups = Array.from({ length: 10 }, (_, index) => ({ id: index + 1, rows: page }));
-  const schema = makeExecutableSchema(ROWS, {
-    Query: {
-      rows: (_: unknown, args: PageArgs) => page(args),
-      group: (_: unknown, { id }: { id: number }) => groups[id - 1],
-      groups: () => groups,
-    },
-  });
-  const overrides = { fields: { 'Query.rows': count, 'Group.rows': count } };
-  const world = await startGatewayOverService({ schema }, { snapshot: ROWS, overrides });
-  const ask = async (query: string) => {
-    const before = world.service.received.length;
-    const { data, errors } = await world.ask(query);
-    expect(errors).toBeUndefined();
-    return { data, requests: world.service.received.length - before };
-  };
-  return { ...world, ask };
+/** A walk of a list, which the test ends. A renewal is one that the gateway began by itself. */
+interface Walk {
+  readonly list: string;
+  readonly since: number;
+  readonly keep: (total: number) => void;
+  readonly renewal?: { readonly over: PromiseWithResolvers<void>; readonly signal: AbortSignal };
 }
 
-const counted = (totalCount: number) => ({ rowsConnection: { totalCount } });
+test('in any history, a total is the count of the walk that began last and since the last mutation, renewed once at a time', async () => {
+  const random = fc.asyncProperty(
+    fc.constantFrom(0, KEPT_SECONDS),
+    fc.array(step, { minLength: 5, maxLength: 40 }),
+    async (seconds, steps) => {
+      const clock = new ManualClock();
+      const totals = new Totals(clock, seconds);
+      const kept = new Map<string, { total: number; since: number }>();
+      let walks: Walk[] = [];
+      const begin = (of: string, renewal?: Walk['renewal']) => {
+        const since = clock.elapsed();
+        walks.push({ list: of, since, keep: totals.begin(of), ...(renewal && { renewal }) });
+      };
+      async function* renew(of: string, signal: AbortSignal) {
+        const renewal = { over: Promise.withResolvers<void>(), signal };
+        begin(of, renewal);
+        await renewal.over.promise;
+        yield;
+      }
+      for (const each of steps) {
+        const renewals = walks.filter(({ renewal }) => renewal);
+        if (each.do === 'pass') clock.jump((each.thirds * seconds * SECOND) / 3);
+        else if (each.do === 'begin') begin(each.list);
+        else if (each.do === 'mutate') {
+          totals.clear();
+          kept.clear();
+          for (const { renewal } of renewals) expect(renewal!.signal.aborted).toBe(true);
+          for (const walk of walks) walk.keep(99);
+          walks = [];
+        } else if (each.do === 'ask') {
+          const known = kept.get(each.list);
+          const age = known ? (clock.elapsed() - known.since) / (seconds * SECOND) : 2;
+          const total = totals.of(each.list, (signal) => renew(each.list, signal));
+          expect(total).toBe(age < 2 ? known?.total : undefined);
+          // Two lists at a time.
+          const isFree = renewals.length < 2 && renewals.every((walk) => walk.list !== each.list);
+          const isRenewed = age >= 1 && age < 2 && isFree;
+          expect(walks.filter(({ renewal }) => renewal)).toHaveLength(
+            renewals.length + (isRenewed ? 1 : 0),
+          );
+        } else if (walks.length > 0) {
+          const [walk] = walks.splice(each.walk % walks.length, 1);
+          const { total } = each;
+          // A walk that fails says nothing.
+          if (total === null) walk!.renewal?.over.reject(new Error('down'));
+          else {
+            walk!.keep(total);
+            walk!.renewal?.over.resolve();
+            const isLater = walk!.since >= (kept.get(walk!.list)?.since ?? 0);
+            if (isLater && seconds > 0) kept.set(walk!.list, { total, since: walk!.since });
+          }
+          await setImmediate();
+        }
+      }
+    },
+  );
+  await expect(fc.assert(random, { numRuns: randomRuns(2_000) })).resolves.toBeUndefined();
+});
 
 describe('where adapters.json names the count of a page', () => {
-  test('totalCount is one small request, for each list with its filters', async () => {
-    await using world = await startRows();
-    for (const [filter, total] of [
-      ['', 130],
-      ['(kind: 1)', 65],
-      ['(kind: 7)', 0],
-    ] as const) {
-      const answer = await world.ask(`{ rowsConnection${filter} { totalCount } }`);
-      expect(answer).toEqual({ data: counted(total), requests: 1 });
-      const request = JSON.parse(world.service.received.at(-1)!.body) as { variables: object };
-      expect(request.variables).toMatchObject({ _rs_first: 1 });
-    }
-    await using uncounted = await startRows(() => 7, {});
-    expect(await uncounted.ask('{ rowsConnection { totalCount } }')).toEqual({
-      data: counted(130),
-      requests: 3,
-    });
+  const count = { count: 'total' };
+  const overrides = { fields: { 'Query.teams': count, 'Team.members': count } };
+  const start = (total?: () => unknown) => startTeams({ teams: 120, total }, { overrides });
+
+  test.each([
+    ['', 120],
+    ['(lead: "Ada")', 60],
+    ['(lead: "Nobody")', 0],
+  ])('totalCount of teamsConnection%s is one small request', async (filter, totalCount) => {
+    await using world = await start();
+    const { data } = await world.ask(`{ teamsConnection${filter} { totalCount } }`);
+    expect(data).toEqual({ teamsConnection: { totalCount } });
+    const [request, ...more] = world.service.received;
+    expect(JSON.parse(request!.body)).toMatchObject({ variables: { _rs_first: 1 } });
+    expect(more).toEqual([]);
   });
 
-  test('totalCount of nested lists comes along with their parents', async () => {
-    await using world = await startRows();
-    const rowsConnection = { totalCount: 130, nodes: [{ id: 1 }, { id: 2 }] };
-    // The parents, then the first pages of their lists, then the counts.
-    expect(
-      await world.ask('{ groups { rowsConnection(first: 2) { totalCount nodes { id } } } }'),
-    ).toEqual({
-      data: { groups: Array.from({ length: 10 }, () => ({ rowsConnection })) },
-      requests: 3,
-    });
+  test('those of nested lists come in one request for many parents', async () => {
+    await using world = await start();
+    const members = 'membersConnection(first: 1) { totalCount nodes { id } }';
+    const { data } = await world.ask(`{ teams(first: 10) { items { ${members} } } }`);
+    const items = range(10).map((number) => ({
+      membersConnection: { totalCount: 2, nodes: [{ id: `${number - 1}-0` }] },
+    }));
+    expect(data).toEqual({ teams: { items } });
+    // The parents, then the first pages of their lists, and the counts.
+    expect(world.service.received).toHaveLength(3);
   });
 
   test.each([
@@ -332,10 +267,9 @@ describe('where adapters.json names the count of a page', () => {
       },
     ],
   ])('a list is counted where its count is %s, and nothing of it is reported', async (_, total) => {
-    await using world = await startRows(total);
-    expect(await world.ask('{ allRows { id } }')).toMatchObject({
-      data: { allRows: { length: 130 } },
+    await using world = await start(total);
+    expect(await world.ask('{ teamsConnection { totalCount } }')).toEqual({
+      data: { teamsConnection: { totalCount: 120 } },
     });
-    expect((await world.ask('{ rowsConnection { totalCount } }')).data).toEqual(counted(130));
   });
 });

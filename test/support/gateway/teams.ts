@@ -25,10 +25,12 @@ const TEAMS_SDL = /* GraphQL */ `
   }
   type TeamPage {
     items: [Team!]!
+    total: Int
     pageInfo: PageInfo!
   }
   type MemberPage {
     items: [Member!]!
+    total: Int
     pageInfo: PageInfo!
   }
   type PageInfo {
@@ -51,9 +53,13 @@ interface Filter {
 
 const MEMBERS_OF_A_PAGE = 5;
 
-/** A gateway over teams with members, in pages that name positions; every second team has a lead. */
+/**
+ * A gateway over teams with members, in pages that name positions; every second team has a lead.
+ *
+ * @param options `total` is the count that the pages of teams report. Default: the right one
+ */
 export async function startTeams(
-  options: { teams: number; members?: number },
+  options: { teams: number; members?: number; total?: (() => unknown) | undefined },
   gateway: TestGatewayOptions = {},
 ) {
   const teams = Array.from({ length: options.teams }, (_, number) =>
@@ -63,7 +69,8 @@ export async function startTeams(
     Query: {
       teams: (_: unknown, { where, ...args }: PageArgs & Filter & { where?: Filter | null }) => {
         const filter = [args, where ?? {}].find((each) => 'lead' in each);
-        return pageOf(filter ? teams.filter(({ lead }) => lead === filter.lead) : teams, args);
+        const found = filter ? teams.filter(({ lead }) => lead === filter.lead) : teams;
+        return { ...pageOf(found, args), ...(options.total && { total: options.total }) };
       },
       team: (_: unknown, { id }: { id: string }) => teams.find((team) => team.id === id) ?? null,
     },
