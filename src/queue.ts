@@ -74,7 +74,7 @@ export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const end = (hadTurn: boolean) => {
-      if (!this.#remove(waiting, hadTurn)) return;
+      this.#remove(waiting, hadTurn);
       signal?.removeEventListener('abort', leave);
     };
     const leave = () => waiting.refuse(signal?.reason);
@@ -111,17 +111,16 @@ export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
     this.#size += 1;
   }
 
-  #remove(waiting: Waiting<E, T>, hadTurn: boolean): boolean {
+  #remove(waiting: Waiting<E, T>, hadTurn: boolean): void {
     const { owner, group = waiting } = waiting;
-    const groups = this.#owners.get(owner);
-    const entries = groups?.get(group);
-    if (!groups || !entries?.delete(waiting)) return false;
+    const groups = this.#owners.get(owner)!;
+    const entries = groups.get(group)!;
+    entries.delete(waiting);
     this.#size -= 1;
     if (entries.size === 0) this.#groups -= 1;
     moveBehind(groups, group, entries, hadTurn);
     moveBehind(this.#owners, owner, groups, hadTurn);
     if (this.#size === 0) this.#timer?.restart.abort(RESTARTED);
-    return true;
   }
 
   /** Uses one timer for all entries: most begin soon, and stopping a timer for each would cost more than the wait. */

@@ -62,7 +62,6 @@ export async function* drain<R>(
       end = endOf({ page, offsets }) ?? end;
       yield { page, offsets };
       if (offsets.length < wanted.length) throw limitExceeded(budget.max, facts());
-      if (drained === limit) return;
     }
   } catch (error) {
     if (signal.aborted || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;

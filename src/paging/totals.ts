@@ -63,7 +63,7 @@ export class Totals {
     const { signal } = this.#ending;
     return (total) => {
       const known = this.#totals.peek(list);
-      if (this.#keptMs === 0 || signal.aborted || (known && known.since > since)) return;
+      if (signal.aborted || (known && known.since > since)) return;
       this.#totals.set(list, { total, since });
     };
   }
