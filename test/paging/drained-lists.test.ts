@@ -88,8 +88,8 @@ test.each<[string, () => unknown, object, Facts, RegExp]>([
     const part = 'query ($n: Int, $after: String) { allPersons(limit: $n, after: $after) { id } }';
     const first = await gateway.ask<People>(part, { n: extensions.drained });
     gateway.age(MINUTE);
-    const after = errors![0]!.extensions['resumeAfter'];
-    const rest = await gateway.ask<People>(part, { n: 54, after });
+    const { resumeAfter } = errors![0]!.extensions;
+    const rest = await gateway.ask<People>(part, { n: 54, after: resumeAfter });
     expect([...first.data.allPersons, ...rest.data.allPersons]).toEqual(
       all.slice(0, extensions.drained + 54),
     );

@@ -19,8 +19,7 @@ test('a drain that ends for an unknown reason keeps it from callers', async () =
   list.failsAt = 5;
   list.failure = new Error('secret');
   const budget = { max: 1_000, left: 1_000 };
-  const toCursor = () => 'cursor';
-  const options = { limit: undefined, position: null, budget, signal, toCursor };
+  const options = { limit: undefined, position: null, budget, signal, toCursor: String };
   const { error } = await recordsOf(
     drain(pages, { ...options, delivered: 'whole' }),
     (failure) => failure,
@@ -30,10 +29,10 @@ test('a drain that ends for an unknown reason keeps it from callers', async () =
 });
 
 describe('with MAX_DRAINS=1, drains at the same time', () => {
-  const start = () => startGatewayOverService({ persons: 400 }, { config: { maxDrains: 1 } });
+  const options = { config: { maxDrains: 1 } };
 
   test('share one walk if they are equal, and otherwise read one list after the other', async () => {
-    await using gateway = await start();
+    await using gateway = await startGatewayOverService({ persons: 400 }, options);
     const drainAs = async (key: string) => {
       const { data } = await gateway.ask(`{ allPersons { ${key}: id } }`);
       expect(data).toMatchObject({ allPersons: { length: 400 } });
@@ -46,7 +45,7 @@ describe('with MAX_DRAINS=1, drains at the same time', () => {
   });
 
   test('do not delay one that needs only a page', async () => {
-    await using gateway = await start();
+    await using gateway = await startGatewayOverService({ persons: 400 }, options);
     const gate = Promise.withResolvers<void>();
     gateway.service.answer(after(gate.promise, honest), honest);
     const whole = gateway.ask('{ allPersons { id } }');
