@@ -1,5 +1,5 @@
 import { uptime } from 'node:os';
-import { setImmediate, setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** The time, passed in so that tests can control it. All values are milliseconds. */
 export interface Clock {
@@ -9,6 +9,8 @@ export interface Clock {
   elapsed(): number;
   /** Rejects when the signal is aborted. Does not keep the process alive. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** Calls `end` after this time, unless the returned function is called before. Cheaper than `sleep`. */
+  timer(ms: number, end: () => void): () => void;
 }
 
 /** The sources of the system's time. All values are milliseconds. */
@@ -48,6 +50,10 @@ export function createClock({ wall, steady, sinceBoot }: TimeSources): Clock {
       return known.elapsed;
     },
     sleep: (ms, signal) => delay(ms, undefined, { ref: false, ...(signal && { signal }) }),
+    timer: (ms, end) => {
+      const timer = setTimeout(end, ms);
+      return () => clearTimeout(timer);
+    },
   };
 }
 
@@ -56,43 +62,3 @@ export const systemClock: Clock = createClock({
   steady: () => performance.now(),
   sinceBoot: () => uptime() * 1000,
 });
-
-/** The call was not answered in time. Its outcome is unknown. */
-class NoAnswerError extends Error {
-  override readonly name = 'NoAnswerError';
-}
-
-const STEP_MS = 250;
-
-/** Created once: a new error with its stack for each call would cost more than a call of a store. */
-const SETTLED = new DOMException('The work has settled.', 'AbortError');
-
-/**
- * Returns the result of the work, unless that takes too long. It waits in steps, so that a time in which this process
- * or the machine was stopped counts as one step: an answer may have arrived that could not be read.
- *
- * @param limit the timeout, ms; called again after each step
- * @param responder names the party that has to answer, for the error
- * @throws NoAnswerError if the limit is exceeded; the work itself continues
- */
-export function within<T>(
-  clock: Clock,
-  work: Promise<T>,
-  limit: () => number,
-  responder: string,
-): Promise<T> {
-  const settled = new AbortController();
-  const end = () => settled.abort(SETTLED);
-  work.then(end, end);
-  return Promise.race([work, timedOut()]);
-
-  async function timedOut(): Promise<never> {
-    // Most calls have settled by then, and need no timer.
-    await setImmediate();
-    settled.signal.throwIfAborted();
-    for (let waited = 0; waited < limit(); waited += STEP_MS) {
-      await clock.sleep(STEP_MS, settled.signal);
-    }
-    throw new NoAnswerError(`no answer of ${responder} within ${limit() / 1000} s`);
-  }
-}

@@ -39,6 +39,8 @@ const HEAP = getHeapStatistics().heap_size_limit;
 const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 const HOST = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:.]+\])$/;
 
+const DEFAULT_AGENT = `recruiting-subgraph/${VERSION} (no contact: the operator sets one in RECRUITING_AGENT)`;
+
 /**
  * Every variable that is read, except those of Node and of proxies. `docs/reference.md` shows the descriptions and the
  * defaults; `fallback` describes a default that depends on something.
@@ -52,9 +54,7 @@ export const variables = z.object({
     /^[\x20-\x7e]+$/,
     'must be printable ASCII: it is sent as the User-Agent and Api-User-Agent headers',
   )
-    .default(
-      `recruiting-subgraph/${VERSION} (no contact: the operator sets one in RECRUITING_AGENT)`,
-    )
+    .default(DEFAULT_AGENT)
     .meta({
       fallback: '`recruiting-subgraph/…`',
       description:
@@ -285,10 +285,11 @@ export function configWarnings({
   recruitingUrl,
   schemaPath,
 }: Pick<Config, 'agent' | 'recruitingUrl' | 'schemaPath'>): string[] {
-  const hasContact = /^[^\s/()]+\/[^\s()]+ \([^()]*[^()\s][^()]*\)/.test(agent);
+  const hasContact =
+    agent !== DEFAULT_AGENT && /^[^\s/()]+\/[^\s()]+ \([^()]*[^()\s][^()]*\)/.test(agent);
   const isOfOther = recruitingUrl === undefined && schemaPath !== fileURLToPath(SNAPSHOT);
   return [
-    ...(hasContact
+    ...(hasContact || recruitingUrl === undefined
       ? []
       : [
           'RECRUITING_AGENT has no contact: services like the recruiting service refuse such requests. ' +

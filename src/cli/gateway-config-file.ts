@@ -1,9 +1,9 @@
 import { realpathSync, statSync } from 'node:fs';
 import { createRequire, registerHooks } from 'node:module';
 import { extname, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
-import { systemClock, within } from '../clock.ts';
 import type { Config } from '../config.ts';
 import { checkGatewayConfig, type CheckedConfig } from '../config/gateway-config.ts';
 import { OperatorMistake } from '../errors.ts';
@@ -45,19 +45,29 @@ const NAMES = ['ts', 'mts', 'js', 'mjs'].map((extension) => `gateway.config.${ex
 
 /** @throws OperatorMistake */
 async function imported(file: string): Promise<{ readonly default?: unknown }> {
+  const loaded = new AbortController();
   try {
     // Node identifies a module by the target of a link, and Kubernetes mounts links.
     const { href } = pathToFileURL(realpathSync(resolve(file)));
     shareModulesWith(href);
     const loading = import(href) as Promise<{ readonly default?: unknown }>;
     // The file may await something, such as the schema of a second service.
-    return await within(systemClock, loading, () => 30_000, file);
+    return await Promise.race([loading, tooLate(loaded.signal)]);
   } catch (error) {
     // Its stack names the file and the line; its causes may be the reason.
     throw new OperatorMistake(
       `${file} cannot be loaded. Correct the file, what it imports, or GATEWAY_CONFIG. Node strips types, and nothing else of TypeScript.\n${inspect(error)}`,
     );
+  } finally {
+    loaded.abort();
   }
+}
+
+const LOADING_SECONDS = 30;
+
+async function tooLate(loaded: AbortSignal): Promise<never> {
+  await delay(LOADING_SECONDS * 1000, undefined, { signal: loaded });
+  throw new Error(`It was not loaded within ${LOADING_SECONDS} s.`);
 }
 
 /**

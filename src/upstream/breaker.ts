@@ -18,7 +18,7 @@ type BreakerTelemetry = Pick<UpstreamTelemetry, 'breakerOpened' | 'breakerClosed
  * A circuit breaker: while the service is down, requests fail at once instead of waiting in vain. It opens when several
  * requests in a row got no answer. After a pause it lets one request through, the probe; each failed probe doubles the
  * pause, and any answer closes the breaker. While it is open, queries and mutations are refused alike; the probe is a
- * query unless there are only mutations. A trial may be sent at any time, and only its answer counts.
+ * query unless there are only mutations.
  */
 export class Breaker {
   readonly #clock: Clock;
@@ -46,7 +46,7 @@ export class Breaker {
     const refusal = this.#refusalOf(request);
     if (refusal) return refusal;
     const outcome = await next(request, sender);
-    if (outcome.kind === 'failure' && request.trialMs === undefined) this.#failed(outcome);
+    if (outcome.kind === 'failure') this.#failed(outcome);
     return outcome;
   };
 
@@ -55,8 +55,7 @@ export class Breaker {
     const refusal = this.#refusalOf(request);
     if (refusal) return refusal;
     const begin = { at: this.#clock.elapsed(), answers: this.#answers };
-    const isProbe = this.#isOpen && request.trialMs === undefined;
-    const own = isProbe ? this.#beginProbe() : undefined;
+    const own = this.#isOpen ? this.#beginProbe() : undefined;
     let outcome: Outcome | undefined;
     try {
       outcome = await next(request, sender);
@@ -67,8 +66,8 @@ export class Breaker {
     }
   };
 
-  #refusalOf({ kind, trialMs }: OutgoingRequest): Failure | undefined {
-    if (!this.#isOpen || trialMs !== undefined) return undefined;
+  #refusalOf({ kind }: OutgoingRequest): Failure | undefined {
+    if (!this.#isOpen) return undefined;
     const until = this.#pausedUntil + (kind === 'query' ? 0 : this.#pauseMs);
     const waitMs = until - this.#clock.elapsed();
     return waitMs > 0 ? refused(waitMs) : undefined;

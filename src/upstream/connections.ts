@@ -76,7 +76,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #parts: ConnectionsParts;
   readonly #sent: Sent;
   readonly #body: BodyParts;
-  readonly #timer: NodeJS.Timeout;
+  readonly #stopTimer: () => void;
   readonly #ending = Promise.withResolvers<Outcome | TokenRefusal>();
   #controller: Dispatcher.DispatchController | undefined;
   #isOver = false;
@@ -90,7 +90,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     // A mutation has already been executed when its answer arrives, so that is not refused for lack of room.
     this.#body = new BodyParts(sent.request.kind === 'query' ? limits : { each: limits.each });
     const { timeoutMs } = parts;
-    this.#timer = setTimeout(() => this.#stop(timedOut(timeoutMs)), timeoutMs);
+    this.#stopTimer = parts.clock.timer(timeoutMs, () => this.#stop(timedOut(timeoutMs)));
     sent.sender.signal.addEventListener('abort', this.#leave);
   }
 
@@ -170,7 +170,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #end(): void {
     this.#isOver = true;
     this.#body.drop();
-    clearTimeout(this.#timer);
+    this.#stopTimer();
     this.#sent.sender.signal.removeEventListener('abort', this.#leave);
   }
 }

@@ -8,11 +8,6 @@ export interface OutgoingRequest {
   readonly kind: 'query' | 'mutation';
   /** JSON. */
   readonly body: string;
-  /**
-   * For a trial, which shows whether the service answers this request at all: it is sent once, even if the circuit
-   * breaker is open, and ends after this time, ms.
-   */
-  readonly trialMs?: number | undefined;
 }
 
 /** For whom a request is sent. */

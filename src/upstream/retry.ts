@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import type { Failure, Send, Wrapper } from './request.ts';
+import type { Failure, Wrapper } from './request.ts';
 import type { UpstreamTelemetry } from './telemetry.ts';
 
 interface RetryParts {
@@ -22,7 +22,6 @@ const LONGEST_WAIT_MS = 10_000;
  */
 export function retry({ clock, telemetry, random = Math.random }: RetryParts): Wrapper {
   return (next) => async (request, sender) => {
-    if (request.trialMs !== undefined) return sendTrial(next, request.trialMs)(request, sender);
     const until = clock.elapsed() + PATIENCE_MS;
     const attempts = request.kind === 'query' ? MAX_ATTEMPTS : 1;
     let before: Failure | undefined;
@@ -39,13 +38,6 @@ export function retry({ clock, telemetry, random = Math.random }: RetryParts): W
       await clock.sleep(wait, sender.signal);
     }
   };
-
-  function sendTrial(next: Send, ms: number): Send {
-    return (request, sender) => {
-      const signal = AbortSignal.any([sender.signal, AbortSignal.timeout(ms)]);
-      return next(request, { ...sender, signal, until: clock.elapsed() + ms });
-    };
-  }
 
   /**
    * Returns how long to wait before a request is sent again, ms; Infinity to give up. Up to half of the wait is added

@@ -15,8 +15,6 @@ export function shareQueries(next: Send): Send {
     // An aborted signal would not report any more that its caller leaves.
     sender.signal.throwIfAborted();
     if (request.kind === 'mutation') return mutate(request, sender);
-    // What a trial says about its request must not depend on another one.
-    if (request.trialMs !== undefined) return next(request, sender);
     const queries = inFlight[sender.priority];
     const key = sharingKey(request);
     if (key === undefined) return next(request, sender);

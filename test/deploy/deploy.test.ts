@@ -25,9 +25,9 @@ const image = lastStage(instructions(readFileSync('Dockerfile', 'utf8')));
 
 const composeText = readFileSync('compose.yaml', 'utf8');
 const composed = parse(
-  composeText.replaceAll(/\$\{(\w+):([?-])[^}]*\}/g, (_, name: string) =>
-    name === 'RECRUITING_URL' ? 'https://recruiting.example.com' : '',
-  ),
+  composeText
+    .replace(/\$\{RECRUITING_URL:[^}]*\}/, 'https://recruiting.example.com')
+    .replace(/\$\{RECRUITING_AGENT:[^}]*\}/, 'example-inc/1.0 (it@example.com)'),
 );
 const { gateway, postgres } = composed.services;
 

@@ -33,7 +33,7 @@ async function exportWith(pagesPerMinute: number, fails = () => {}) {
   };
   const waits: number[] = [];
   const sleep = async (ms: number) => clock.jump(ms);
-  const hasty = { now: clock.now, elapsed: clock.elapsed, sleep };
+  const hasty = { now: clock.now, elapsed: clock.elapsed, sleep, timer: clock.timer };
   const patience = new Patience(hasty, signal, (_failure, seconds) => void waits.push(seconds));
   const options = { gateway, list, after: undefined, needed: () => Infinity, patience, signal };
   const start = clock.elapsed();

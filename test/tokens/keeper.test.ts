@@ -679,6 +679,7 @@ async function worldOf({
       now: () => NOON + time.now + faults.asleep,
       elapsed: () => time.now + faults.asleep,
       sleep: sleepIn(time),
+      timer: () => () => {},
     },
     log,
     random: () => 0,

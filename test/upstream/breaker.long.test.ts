@@ -1,14 +1,18 @@
-import { assert, asyncProperty, array, constantFrom } from 'fast-check';
-import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import {
-  startGatewayOverService,
-  type GatewayOverService,
-} from '../support/gateway/over-service.ts';
+import { codedError } from '../../src/errors.ts';
+import { Breaker } from '../../src/upstream/breaker.ts';
+import { noTelemetry } from '../../src/upstream/telemetry.ts';
+import type { Failure } from '../../src/upstream/request.ts';
 import type { Reply } from '../service/service.ts';
-import { fullSdl, fullService } from '../service/full.ts';
-import { after, cut, honest, json, refusal, silence, text } from '../service/replies.ts';
+import { cut, honest, json, refusal, silence, text } from '../service/replies.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
+import { answer, heldRequests, senderWith } from './held-requests.ts';
+
+let queries = 0;
+
+/** Each is different, since equal queries would share a request. */
+const anyPersons = () => `{ persons(first: 1) { items { id${(queries += 1)}: id } } }`;
 
 test.each<[string, Reply, isDown: boolean]>([
   ['connections that break', cut, true],
@@ -22,258 +26,141 @@ test.each<[string, Reply, isDown: boolean]>([
 ])(
   'the breaker opens when the service is down, not when it answers, and closes when it answers again: %s',
   async (_what, reply, isDown) => {
-    await using gateway = await start({}, reply === silence ? IMPATIENT : {});
-    await gateway.goDown(reply);
-    expect(gateway.said(/is down/)).toHaveLength(isDown ? 1 : 0);
-    if (isDown) await expectRefused(gateway, { retryAfter: 1 });
-    else {
-      const { length } = gateway.service.received;
-      await gateway.ask(anyPersons());
-      expect(gateway.service.received.length).toBeGreaterThan(length);
-    }
-    gateway.clock.jump(SECOND);
-    gateway.service.answer(honest);
+    await using gateway = await startGatewayOverService();
+    const { service, age, ask } = gateway;
+    const fail = async (count: number) => {
+      const before = service.received.length;
+      const answers = Array.from({ length: count }, () => ask(anyPersons()));
+      await service.arrived(before + count);
+      if (reply === silence) age(30 * SECOND);
+      await Promise.all(answers);
+    };
+    const reported = async () => [
+      ...gateway.logged.flatMap(({ msg }) => /is down|answers again/.exec(String(msg)) ?? []),
+      /^recruiting_upstream_(breaker_open \d)/m.exec(await gateway.gateway.metrics.text())![1],
+    ];
+    service.answer(reply);
+    await fail(4);
+    age(2 * SECOND);
+    await fail(1);
+    expect(await reported()).toEqual(isDown ? ['is down', 'breaker_open 1'] : ['breaker_open 0']);
+    service.answer(honest);
+    const { length } = service.received;
+    const { errors } = await ask(anyPersons());
+    if (isDown) {
+      const message = expect.stringMatching(/^Nothing was sent: .*Try again in 1 s\./);
+      const extensions = { code: 'UPSTREAM_UNREACHABLE', retryAfter: 1 };
+      expect(errors).toMatchObject([{ message, path: ['persons'], extensions }]);
+    } else expect(errors).toBeUndefined();
+    expect(service.received).toHaveLength(isDown ? length : length + 1);
+    age(SECOND);
     for (let count = 0; count < 2; count += 1)
-      expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
-    expect(gateway.said(/answers again/)).toHaveLength(isDown ? 1 : 0);
+      expect((await ask(anyPersons())).errors).toBeUndefined();
+    const closed = ['is down', 'answers again', 'breaker_open 0'];
+    expect(await reported()).toEqual(isDown ? closed : ['breaker_open 0']);
   },
 );
 
-test('failures that are gone when the query is sent again do not open the breaker', async () => {
-  await using gateway = await start();
-  for (let count = 0; count < 8; count += 1) {
-    gateway.service.answer(text('', 503), cut, honest);
-    expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
-    gateway.clock.jump(SECOND);
-  }
-  expect(gateway.said(/is down/)).toEqual([]);
+test('requests that wait for their turn are refused when the breaker opens, and are not counted as sent', async () => {
+  await using gateway = await startGatewayOverService({}, { config: { upstreamConcurrency: 1 } });
+  const { service, age, ask } = gateway;
+  service.answer(cut);
+  const askMany = (count: number) =>
+    Promise.all(Array.from({ length: count }, () => ask(anyPersons())));
+  await askMany(4);
+  age(2 * SECOND);
+  await askMany(20);
+  const counts = gateway.logged.map(({ upstreamRequests }) => Number(upstreamRequests ?? 0));
+  expect(counts.reduce((sum, count) => sum + count, 0)).toBe(service.received.length);
 });
 
-test('callers who leave do not open the breaker', async () => {
-  await using gateway = await start();
-  gateway.service.answer(silence);
-  const caller = new AbortController();
-  const answers = Array.from({ length: 8 }, () =>
-    gateway.ask(anyPersons(), {}, { signal: caller.signal }).catch(() => undefined),
-  );
-  await gateway.service.arrived(gateway.before + 8);
-  gateway.clock.jump(2 * SECOND);
-  caller.abort();
-  await Promise.all(answers);
-  gateway.service.answer(honest);
-  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
-});
-
-test('requests that were waiting for their turn are refused when the breaker opens, and are not counted as sent', async () => {
-  await using gateway = await start({}, { config: { upstreamConcurrency: 1 } });
-  gateway.service.answer(cut);
-  await Promise.all(Array.from({ length: 4 }, () => gateway.ask(anyPersons())));
-  gateway.clock.jump(2 * SECOND);
-  await Promise.all(Array.from({ length: 20 }, () => gateway.ask(anyPersons())));
-  const lines = gateway.said(/^request$/) as { upstreamRequests?: number }[];
-  const counted = lines.reduce((sum, { upstreamRequests = 0 }) => sum + upstreamRequests, 0);
-  expect(counted).toBe(gateway.service.received.length - gateway.before);
-});
-
-test('a list that hangs does not open the breaker while others are answered', async () => {
-  await using gateway = await start({}, IMPATIENT);
-  gateway.service.answer(silence);
-  const hanging = Array.from({ length: 8 }, () => gateway.ask(anyPersons()));
-  await gateway.service.arrived(gateway.before + 8);
-  gateway.clock.jump(2 * SECOND);
-  gateway.service.answer(honest);
-  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
-  for (const { errors } of await Promise.all(hanging)) {
-    expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_TIMEOUT' } }]);
-  }
-  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
-  expect(gateway.said(/is down/)).toEqual([]);
-});
-
-test('after the pause one query is sent as a probe; while it is in flight, others are refused', async () => {
-  await using gateway = await start();
-  await gateway.goDown();
-  gateway.clock.jump(SECOND);
-  const gate = Promise.withResolvers<void>();
-  gateway.service.answer(after(gate.promise, honest));
-  const { length } = gateway.service.received;
-  const probe = gateway.ask(anyPersons());
-  await gateway.service.arrived(length + 1);
-  await expectRefused(gateway, { retryAfter: 5 });
-  gate.resolve();
-  expect((await probe).errors).toBeUndefined();
-  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
-});
-
-test('a probe that hangs does not block later queries', async () => {
-  await using gateway = await start({}, IMPATIENT);
-  await gateway.goDown();
-  gateway.clock.jump(SECOND);
-  gateway.service.answer(silence, honest);
-  const { length } = gateway.service.received;
-  const probe = gateway.ask(anyPersons());
-  await gateway.service.arrived(length + 1);
-  gateway.clock.jump(5 * SECOND);
-  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
-  expect((await probe).errors).toMatchObject([{ extensions: { code: 'UPSTREAM_TIMEOUT' } }]);
-  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
-});
-
-test('when the caller of the probe leaves, the next query becomes the probe', async () => {
-  await using gateway = await start();
-  await gateway.goDown();
-  gateway.clock.jump(SECOND);
-  gateway.service.answer(silence, honest);
-  const { length } = gateway.service.received;
-  const caller = new AbortController();
-  const probe = gateway.ask(anyPersons(), {}, { signal: caller.signal }).catch(() => undefined);
-  await gateway.service.arrived(length + 1);
-  caller.abort();
-  await probe;
-  expect(await gateway.service.received[length]!.over).toBe('cut');
-  expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
-});
-
-test('a mutation is refused unsent, and becomes the probe only if no query comes', async () => {
-  const { schema, sent } = fullService();
-  await using gateway = await start(
-    { schema },
-    { snapshot: fullSdl, config: { mutations: 'all' } },
-  );
-  await gateway.goDown(cut, anyCandidates);
-  const rename = 'mutation { rename(id: 1, name: "Ada") { id } }';
-  gateway.service.answer(honest);
-  for (const [passed, retryAfter] of [
-    [0, 2],
-    [SECOND, 1],
-  ] as const) {
-    gateway.clock.jump(passed);
-    expect((await gateway.ask(rename)).errors).toMatchObject([
-      {
-        message: expect.stringContaining('Nothing was sent'),
-        extensions: { code: 'UPSTREAM_UNREACHABLE', retryAfter },
-      },
-    ]);
-  }
-  expect(sent.renames).toBe(0);
-  gateway.clock.jump(SECOND);
-  expect((await gateway.ask(rename)).errors).toBeUndefined();
-  expect(sent.renames).toBe(1);
-});
-
+const REPEATED = (times: number, step: string) => Array<string>(times).fill(step).join('; ');
+const FAILS = 'a sent; a fails';
+/** Five failures in a row, over two seconds. */
+const DOWN = `a sent; 2 s; a fails; ${REPEATED(4, FAILS)}`;
+const HANGING = ['a', 'b', 'c', 'd', 'e'];
 const PAUSES = [1, 2, 4, 8, 16, 30, 30];
-const OPENING = ['fails', 'a pause', 'fails', 'fails', 'fails', 'fails'] as const;
-const ANSWERED_BETWEEN = [
-  'fails',
-  'a pause',
-  'is answered',
-  ...Array<'fails'>(6).fill('fails'),
-] as const;
-const DOUBLINGS = PAUSES.slice(1).flatMap(() => ['a pause', 'fails'] as const);
 
-test('for any order of failures, answers and pauses, requests are sent by the rules', async () => {
-  await using gateway = await start();
-  const step = constantFrom('fails', 'fails', 'fails', 'is answered', 'half a pause', 'a pause');
-  const history = array(step, { minLength: 8, maxLength: 20 });
-  await assert(
-    asyncProperty(history, async (steps) => {
-      gateway.service.answer(honest);
-      gateway.clock.jump(60 * SECOND);
-      expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
-      let failures = 0;
-      let failingFor = 0;
-      let pauses = -1;
-      let wait = 0;
-      for (const what of steps) {
-        const pause = (PAUSES[pauses] ?? 30) * SECOND;
-        if (what === 'half a pause' || what === 'a pause') {
-          const passed = what === 'a pause' ? pause : pause / 2;
-          gateway.clock.jump(passed);
-          wait -= passed;
-          if (failures > 0) failingFor += passed;
-          continue;
-        }
-        gateway.service.answer(what === 'fails' ? cut : honest);
-        const { length } = gateway.service.received;
-        const { errors } = await gateway.ask(anyPersons());
-        const sent = gateway.service.received.length - length;
-        const isOpen = pauses >= 0;
-        if (isOpen && wait > 0) {
-          expect(sent).toBe(0);
-          expect(errors![0]!.extensions['retryAfter']).toBe(Math.ceil(wait / SECOND));
-        } else if (what === 'is answered') {
-          expect({ sent, errors }).toEqual({ sent: 1, errors: undefined });
-          failures = 0;
-          failingFor = 0;
-          pauses = -1;
-        } else {
-          failures += 1;
-          expect(sent).toBe(isOpen ? 1 : 4);
-          if (!isOpen && (failures < 5 || failingFor < 2 * SECOND)) continue;
-          pauses += 1;
-          wait = (PAUSES[pauses] ?? 30) * SECOND;
-        }
-      }
-    }),
-    { numRuns: 8, examples: [[[...OPENING, ...DOUBLINGS, 'fails']], [ANSWERED_BETWEEN]] },
+/** Requests by their names: `m` is a mutation, `u` fails before it is sent. A refusal says for how long, s. */
+test.each([
+  ['four failures do not open it', `a sent; 60 s; a fails; ${REPEATED(3, FAILS)}; a sent`],
+  ['failures within less than 2 s do not open it', `1.9 s; ${REPEATED(9, FAILS)}; a sent`],
+  ['the first of five failures over 2 s is not too old', `${DOWN}; a refused 1`],
+  [
+    'an answer makes earlier failures, and their time, forgotten',
+    `a sent; 2 s; a fails; ${REPEATED(3, FAILS)}; a sent; a answers; ${REPEATED(6, FAILS)}; a sent`,
+  ],
+  [
+    'callers who leave do not open it',
+    `a sent; 2 s; a leaves; ${REPEATED(5, 'a sent; a leaves')}; a sent`,
+  ],
+  ['what fails unsent does not open it', `${FAILS}; 2 s; ${REPEATED(5, 'u unsent')}; a sent`],
+  [
+    'what hangs does not open it while others are answered',
+    `${HANGING.map((each) => `${each} sent`).join('; ')}; x sent; 2 s; x answers; ` +
+      `${HANGING.map((each) => `${each} fails`).join('; ')}; x sent`,
+  ],
+  [
+    'each failed probe doubles the pause',
+    `${DOWN}; ${PAUSES.map((s) => `a refused ${s}; ${s / 2} s; a refused ${Math.ceil(s / 2)}; ${s / 2} s; ${FAILS}`).join('; ')}`,
+  ],
+  [
+    'an answer closes it, and the next pause is short again',
+    `${DOWN}; 1 s; ${FAILS}; 2 s; a sent; a answers; ${DOWN}; a refused 1`,
+  ],
+  [
+    'one probe is in flight at a time',
+    `${DOWN}; 1 s; a sent; b refused 5; a answers; b sent; c sent`,
+  ],
+  [
+    'after 5 s another probe is sent, and only its failure counts',
+    `${DOWN}; 1 s; a sent; 5 s; b sent; a fails; c refused 5; b fails; c refused 2`,
+  ],
+  ['a probe that was late still closes it', `${DOWN}; 1 s; a sent; 5 s; b sent; a answers; c sent`],
+  [
+    'when the caller of the probe leaves, the next query is one',
+    `${DOWN}; 1 s; a sent; a leaves; b sent`,
+  ],
+  [
+    'a mutation waits for longer, in favour of a query',
+    `${DOWN}; m refused 2; 1 s; m refused 1; 1 s; m sent; m answers; m sent`,
+  ],
+])('the breaker: %s', async (_rule, script) => {
+  const clock = new ManualClock();
+  const breaker = new Breaker(clock, noTelemetry);
+  const { sent, send } = heldRequests();
+  const attempts = breaker.attempts(send);
+  const unsent: Failure = { ...FAILURE, isUnsent: true };
+  const ask = breaker.requests((request, sender) =>
+    request.body === 'u' ? Promise.resolve(unsent) : attempts(request, sender),
   );
+  const callers = new Map<string, AbortController>();
+  for (const step of script.split('; ')) {
+    const [who, does, seconds] = step.split(' ') as [string, string, string?];
+    const before = sent.length;
+    if (does === 's') clock.jump(Number(who) * SECOND);
+    else if (does === 'sent' || does === 'refused' || does === 'unsent') {
+      const leaving = new AbortController();
+      callers.set(who, leaving);
+      const kind = who === 'm' ? 'mutation' : 'query';
+      const outcome = ask({ kind, body: who }, senderWith({ signal: leaving.signal }));
+      outcome.catch(() => {});
+      expect([step, sent.length - before]).toEqual([step, does === 'sent' ? 1 : 0]);
+      if (does === 'refused') {
+        const extensions = { code: 'UPSTREAM_UNREACHABLE', retryAfter: Number(seconds) };
+        expect([step, await outcome]).toMatchObject([step, { error: { extensions } }]);
+      } else if (does === 'unsent') await outcome;
+    } else {
+      const request = sent.findLast((each) => each.request.body === who)!;
+      if (does === 'leaves') callers.get(who)!.abort(new Error('left'));
+      else request.end(does === 'answers' ? answer() : { ...FAILURE });
+      await new Promise(setImmediate);
+    }
+  }
 });
 
-const IMPATIENT = { config: { upstreamTimeoutMs: 1_000 } };
-
-let queries = 0;
-
-/** Each is different, since equal queries would share a request. */
-function anyPersons(): string {
-  queries += 1;
-  return `{ persons(first: 1) { items { id${queries}: id } } }`;
-}
-
-function anyCandidates(): string {
-  return anyPersons().replace('persons', 'candidates');
-}
-
-async function start(
-  upstreamOptions: Parameters<typeof startGatewayOverService>[0] = {},
-  options: Parameters<typeof startGatewayOverService>[1] = {},
-) {
-  const clock = new ManualClock();
-  const { now, elapsed } = clock;
-  const gateway = await startGatewayOverService(upstreamOptions, {
-    ...options,
-    clock: {
-      now,
-      elapsed,
-      // The waits before a request is sent again are skipped, and the time stands still.
-      sleep: (ms, signal) => (ms < 15_000 ? setImmediate() : clock.sleep(ms, signal)),
-    },
-  });
-  return {
-    ...gateway,
-    clock,
-    before: gateway.service.received.length,
-    said: (words: RegExp) => gateway.logged.filter(({ msg }) => words.test(String(msg))),
-    goDown: async (reply: Reply = cut, query = anyPersons) => {
-      gateway.service.answer(reply);
-      await Promise.all(Array.from({ length: 4 }, () => gateway.ask(query())));
-      clock.jump(2 * SECOND);
-      await gateway.ask(query());
-    },
-  };
-}
-
-async function expectRefused(
-  gateway: GatewayOverService,
-  { retryAfter }: { retryAfter: number },
-): Promise<void> {
-  const { length } = gateway.service.received;
-  const { errors } = await gateway.ask(anyPersons());
-  expect(errors).toMatchObject([
-    {
-      message: expect.stringContaining(`Try again in ${retryAfter} s.`),
-      path: ['persons'],
-      extensions: { code: 'UPSTREAM_UNREACHABLE', retryAfter },
-    },
-  ]);
-  expect(gateway.service.received).toHaveLength(length);
-}
+const FAILURE: Failure = {
+  kind: 'failure',
+  isTemporary: true,
+  error: codedError('UPSTREAM_UNREACHABLE', 'The service cannot be reached.'),
+};

@@ -7,6 +7,7 @@ import { NO_EMERGENCY } from '../../src/tokens/emergency.ts';
 import { machineWith } from '../support/gateway/gateway.ts';
 import { agingParts, refreshedOnce } from '../support/gateway/over-service.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
+import { startServer } from '../support/test-server.ts';
 import { startService, type ServiceOptions } from '../service/service.ts';
 import { fullService } from '../service/full.ts';
 import { after, honest, json, silence, text } from '../service/replies.ts';
@@ -112,8 +113,23 @@ test.each([
   expect(service.upstream.received).toEqual([]);
 });
 
+test('requests go through the proxy that the environment names', async () => {
+  const seen: unknown[] = [];
+  const proxy = await startServer((request, response) => {
+    seen.push(request.url);
+    response.end('{"data":{"echo":"by the proxy"}}');
+  });
+  await using service = await startManagedExecutor({}, { HTTP_PROXY: proxy });
+  const result = await service.execute({ document: PAGE });
+  expect(result).toEqual({ data: { echo: 'by the proxy' } });
+  expect(seen).toEqual([`${service.upstream.url}/graphql`]);
+});
+
 /** The executor by itself. Its token set was imported, and refreshed once a minute ago. Retries do not wait. */
-async function startManagedExecutor(upstreamOptions: ServiceOptions = {}) {
+async function startManagedExecutor(
+  upstreamOptions: ServiceOptions = {},
+  proxies: Readonly<Record<string, string>> = {},
+) {
   const upstream = await startService(upstreamOptions);
   const config = {
     ...readConfig({}, () => ''),
@@ -125,7 +141,7 @@ async function startManagedExecutor(upstreamOptions: ServiceOptions = {}) {
   const { log } = recordingLog();
   const machine = machineWith(clock);
   const tokens = keeperParts(config, { store, emergency: NO_EMERGENCY, machine, log });
-  const executor = await createManagedExecutor({ config, tokens, clock, log });
+  const executor = await createManagedExecutor({ config, tokens, proxies, clock, log });
   await refreshedOnce(store);
   age(60_000);
   return {

@@ -3,8 +3,6 @@ import { thisMachine } from '../../src/setup/machine.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
 import { json } from '../service/replies.ts';
-import { startServer } from '../support/test-server.ts';
-import { startHeldUpstream } from './held-upstream.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 
@@ -73,17 +71,6 @@ test('a base address may have a path', async () => {
   await using gateway = await startGatewayOverService({ base: '/recruiting/v2' });
   expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
   expect(gateway.service.received).toHaveLength(1);
-});
-
-test('requests go through the proxy that the environment names', async () => {
-  const seen: unknown[] = [];
-  const proxy = await startServer((request, response) => {
-    seen.push(request.url);
-    response.end('{"data":{"echo":"by the proxy"}}');
-  });
-  await using upstream = await startHeldUpstream({ proxies: { HTTP_PROXY: proxy } });
-  expect(await upstream.ask('x')).toEqual({ data: { echo: 'by the proxy' } });
-  expect(seen).toEqual([`${upstream.service.url}/graphql`]);
 });
 
 test('queries one after the other share a connection', async () => {

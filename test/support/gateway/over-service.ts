@@ -10,7 +10,7 @@ export interface GatewayOverService extends TestGateway {
   readonly service: Service;
   /** The waits before each repeated request, ms. */
   readonly waits: readonly number[];
-  /** Makes the tokens older: those that are seconds old are treated in another way. */
+  /** Passes time, also for requests in flight. Tokens that are seconds old are treated in another way. */
   readonly age: (ms: number) => void;
 }
 
@@ -43,11 +43,25 @@ export async function startGatewayOverService(
 /** A store in memory and an impatient clock, whose times can be set ahead. */
 export function agingParts(waits: number[] = []) {
   let ahead = 0;
-  const clock = impatientClock(waits);
+  const impatient = impatientClock(waits);
+  const elapsed = () => impatient.elapsed() + ahead;
+  const timers = new Set<{ readonly at: number; end(): void }>();
+  const timer = (ms: number, end: () => void) => {
+    const started = { at: elapsed() + ms, end };
+    timers.add(started);
+    const stop = impatient.timer(ms, end);
+    return () => {
+      timers.delete(started);
+      stop();
+    };
+  };
   return {
     store: memoryStore(() => Date.now() + ahead),
-    clock: { ...clock, elapsed: () => clock.elapsed() + ahead },
-    age: (ms: number) => void (ahead += ms),
+    clock: { ...impatient, elapsed, timer },
+    age: (ms: number) => {
+      ahead += ms;
+      for (const { at, end } of timers) if (at <= elapsed()) end();
+    },
   };
 }
 

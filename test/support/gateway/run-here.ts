@@ -131,5 +131,6 @@ function quickClock(): Clock {
     now: systemClock.now,
     elapsed: () => start + (systemClock.elapsed() - start) * TIMES,
     sleep: (ms, signal) => systemClock.sleep(ms / TIMES, signal),
+    timer: systemClock.timer,
   };
 }

@@ -19,6 +19,7 @@ export class ManualClock implements Clock {
   #elapsed = DAY;
   #wallStart = Date.UTC(2026, 0, 1);
   readonly #sleepers = new Set<Sleeper>();
+  readonly #timers = new Set<Sleeper>();
   #waiting: (() => void)[] = [];
 
   readonly now = (): number => this.#wallStart + this.#elapsed;
@@ -38,13 +39,19 @@ export class ManualClock implements Clock {
     const abort = () => reject(signal?.reason as Error);
     signal?.addEventListener('abort', abort);
     this.#sleepers.add(sleeper);
-    for (const wake of this.#waiting.splice(0)) wake();
+    for (const resume of this.#waiting.splice(0)) resume();
     try {
       await promise;
     } finally {
       signal?.removeEventListener('abort', abort);
       this.#sleepers.delete(sleeper);
     }
+  };
+
+  readonly timer = (ms: number, end: () => void): (() => void) => {
+    const timer = { at: this.#elapsed + ms, wake: end };
+    this.#timers.add(timer);
+    return () => void this.#timers.delete(timer);
   };
 
   /** Sets only the wall clock, as an administrator or NTP does. */
@@ -55,7 +62,8 @@ export class ManualClock implements Clock {
   /** Advances at once, as after a suspend: sleepers that are due wake up late. */
   jump(ms: number): void {
     this.#elapsed += ms;
-    for (const sleeper of this.#sleepers) if (sleeper.at <= this.#elapsed) this.#wake(sleeper);
+    for (const sleepers of [this.#sleepers, this.#timers])
+      for (const each of sleepers) if (each.at <= this.#elapsed) wake(each, sleepers);
   }
 
   /** Wakes one sleeper after the other; each finishes its work, with real sockets, before the time advances. */
@@ -66,10 +74,10 @@ export class ManualClock implements Clock {
       const [next] = [...this.#sleepers].toSorted((left, right) => left.at - right.at);
       if (!next || next.at > end) break;
       this.#elapsed = Math.max(this.#elapsed, next.at);
-      this.#wake(next);
+      wake(next, this.#sleepers);
       await setImmediate();
     }
-    this.#elapsed = Math.max(this.#elapsed, end);
+    this.jump(Math.max(0, end - this.#elapsed));
   }
 
   /** Waits until something sleeps: then nothing is left to do for the tokens. */
@@ -78,9 +86,9 @@ export class ManualClock implements Clock {
     if (this.#sleepers.size === 0)
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
+}
 
-  #wake(sleeper: Sleeper): void {
-    this.#sleepers.delete(sleeper);
-    sleeper.wake();
-  }
+function wake(sleeper: Sleeper, sleepers: Set<Sleeper>): void {
+  sleepers.delete(sleeper);
+  sleeper.wake();
 }

@@ -107,6 +107,7 @@ export class Process {
         now: () => BEGINNING + time.now + this.machine.ahead,
         elapsed: () => time.now,
         sleep: sleepIn(time, (next) => this.run(next)),
+        timer: () => () => {},
       },
       log,
       link,
