@@ -147,7 +147,7 @@ interface Vacancy {
 /** A gateway with the own field of examples/relay, over a service with vacancies. */
 function startVacancies() {
   return startGatewayOverService(
-    { persons: 137, schema: 'rich' },
+    { schema: 'rich' },
     { snapshot: readFileSync('schema/rich.graphql', 'utf8'), config, additions: fetchable },
   );
 }

@@ -3,10 +3,9 @@ import fc from 'fast-check';
 import { getNamedType, isCompositeType, printSchema, type GraphQLSchema } from 'graphql';
 import { objectTypesOf } from '../../src/schema/derived.ts';
 import { serveSnapshot, type ServedSchema } from '../../src/schema/served/served-schema.ts';
-import { resultsSchema, richSchema } from '../service/schemas.ts';
+import { resultsSchema, richSchema } from '../service/made.ts';
 import { fullService } from '../service/full.ts';
 import { range } from '../service/lists.ts';
-import { PersonList } from '../service/person-list.ts';
 import { createOracle, type Oracle } from './oracle.ts';
 
 /** A service whose records never change, and what the gateway makes of its schema. */
@@ -31,8 +30,8 @@ export function fullWorld(): Promise<World> {
 
 /** Services with nullable records, unions, interfaces, failing fields, errors as data, and names that clash. */
 export async function openWorlds(): Promise<World[]> {
-  const rich = richSchema(new PersonList(PERSONS));
-  const results = (managers: boolean) => resultsSchema(PERSONS, { managers });
+  const rich = richSchema();
+  const results = (managers: boolean) => resultsSchema({ managers });
   return Promise.all([
     fullWorld(),
     openWorld('rich', rich, undefined, usualScalar),
@@ -75,8 +74,6 @@ async function openWorld(
   };
 }
 
-/** Three pages. */
-const PERSONS = 137;
 
 const SETTINGS = {
   schemaPath: 'upstream.graphql',

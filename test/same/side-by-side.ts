@@ -1,4 +1,4 @@
-import { graphql, printSchema, type ExecutionArgs, type GraphQLSchema } from 'graphql';
+import { graphql, printSchema, type GraphQLSchema } from 'graphql';
 import { expect, onTestFinished } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import {
@@ -18,16 +18,16 @@ export interface ReceivedOperation {
   readonly operationName?: string | null;
 }
 
-export interface AnsweringOptions extends Pick<ExecutionArgs, 'rootValue' | 'fieldResolver'> {
+export interface AnsweringOptions {
   readonly schema: GraphQLSchema;
   /** Adds to the answer what graphql-js cannot return: `extensions`, other members of an error. */
   readonly amend?: (result: object) => object;
 }
 
 /** A service that answers with graphql-js, as its documentation shows. */
-export function serviceOf({ amend = (result) => result, ...how }: AnsweringOptions): Answering {
+export function serviceOf({ amend = (result) => result, schema }: AnsweringOptions): Answering {
   return async ({ query: source, variables: variableValues, operationName }) => {
-    const result = await graphql({ ...how, source, variableValues, operationName });
+    const result = await graphql({ schema, source, variableValues, operationName });
     return JSON.stringify(amend({ ...result }));
   };
 }

@@ -15,8 +15,8 @@ import { personsSchema } from '../../sandbox/persons-schema.ts';
 import { createListener } from '../../sandbox/sandbox.ts';
 import { TokenOffice } from '../../sandbox/tokens.ts';
 import type { CursorKind } from './list-model.ts';
+import { resultsSchema, richSchema } from './made.ts';
 import { PersonList } from './person-list.ts';
-import { resultsSchema, richSchema } from './schemas.ts';
 import { tokenEndpoint, TokenAnswers, type Exchange } from './token-answers.ts';
 
 export interface ServiceOptions {
@@ -192,8 +192,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   return service;
 
   function schemaOf(served: ServiceOptions['schema']): GraphQLSchema {
-    if (served === 'rich') return richSchema(persons);
-    if (served === 'results') return resultsSchema(persons.length, { managers: true });
+    if (served === 'rich') return richSchema();
+    if (served === 'results') return resultsSchema();
     return served ?? personsSchema(persons.read);
   }
 
