@@ -13,7 +13,7 @@ type Variables = Readonly<Record<string, unknown>>;
 const CURSORS = /"(?:endCursor|startCursor|cursor|drained|resumeAfter)":(?:null|\d+|"[^"]*")/g;
 
 test('callers who send one text at the same time get what they get alone', async () => {
-  const world = await fullWorld();
+  const world = fullWorld();
   const { schema, snapshot, served } = world;
   const config = { maxDepth: 100, maxAliases: 1_000, maxTokens: 20_000 };
   await using gateway = await startGatewayOverService({ schema }, { snapshot, config });

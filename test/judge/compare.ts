@@ -1,14 +1,12 @@
 import { isCursor, type Answer, type AnsweredError } from './cursors.ts';
 
-/** Two answers without what each side may write as it likes. */
-interface Difference {
-  readonly answer: Comparable;
-  readonly expected: Comparable;
-}
+type Path = NonNullable<AnsweredError['path']>;
 
-interface Comparable {
-  readonly data: unknown;
-  readonly errors: readonly string[];
+/** An error, and what of it both sides have to say. */
+interface Said {
+  readonly path: Path;
+  readonly words: string;
+  readonly error: AnsweredError;
 }
 
 /**
@@ -20,75 +18,66 @@ export function difference(
   query: string,
   answer: Answer,
   expected: Answer,
-): Difference | undefined {
-  const [a, b] = [comparable(answer), comparable(expected)];
-  if (JSON.stringify(a) === JSON.stringify(b)) return undefined;
+): { readonly answer: Answer; readonly expected: Answer } | undefined {
+  const [ours, theirs] = [saidIn(answer), saidIn(expected)];
+  const [ourData, theirData] = [withoutCursors(answer.data), withoutCursors(expected.data)];
+  const [more, missing] = [beyond(ours, theirs), beyond(theirs, ours)];
   // Where everything is null, whether others fail too depends on who is first (specification, 6.4.4).
-  if (a.data === null && b.data === null && a.errors.some((each) => b.errors.includes(each)))
-    return undefined;
-  if (differsInPlacesOnly(answer, expected)) return undefined;
-  const failed = [...failedPages(query, answer), ...unreadPages(answer, expected)];
-  if (failed.length > 0 && isEqualBeside(failed, answer, expected)) return undefined;
-  return { answer: a, expected: b };
-}
-
-/** Whether one side reports the same errors further up, and has null there: a failed page has no records. */
-function differsInPlacesOnly(left: Answer, right: Answer): boolean {
-  const data = [left.data, right.data].map((each) => structuredClone(withoutCursors(each)));
-  const matches = (these: Answer, others: Answer) =>
-    (these.errors ?? []).every((error) => {
-      const { path = [] } = error;
-      const twin = others.errors?.find(
-        (each) => wordsOf(each) === wordsOf(error) && isBelow(path, each.path ?? []),
-      );
-      if (!twin) return false;
-      const upper = path.length < (twin.path?.length ?? 0) ? path : (twin.path ?? []);
-      for (const each of data) clear(each, upper);
-      return true;
-    });
-  return (
-    matches(left, right) &&
-    matches(right, left) &&
-    JSON.stringify(data[0]) === JSON.stringify(data[1])
+  const isEmpty = answer.data === null && expected.data === null;
+  if (isEmpty && more.length < ours.length) return undefined;
+  const places = [
+    ...more.filter(({ error }) => isOfPage(error, query)).map(({ path }) => path),
+    ...missing.filter(({ path }) => isUnread(valueAt(ourData, path))).map(({ path }) => path),
+    ...sharedPlaces(more, theirs),
+    ...sharedPlaces(missing, ours),
+  ];
+  const rest = [...more, ...missing].filter(
+    ({ path }) => !places.some((place) => isBelow(path, place)),
   );
+  for (const place of places) for (const data of [ourData, theirData]) clear(data, place);
+  const isSame = rest.length === 0 && JSON.stringify(ourData) === JSON.stringify(theirData);
+  return isSame ? undefined : { answer, expected };
 }
-
-type Path = NonNullable<AnsweredError['path']>;
 
 /**
- * Places where only the gateway has no page: one of its records fails, or its parent, a `parent` of these services, is
- * not returned by any field for its id.
+ * Whether only the gateway has no page: one of its records fails, or its parent, a `parent` of these services, is not
+ * returned by any field for its id.
  */
-function failedPages(query: string, { errors = [] }: Answer): Path[] {
-  const isFailed = ({ message, extensions }: AnsweredError) =>
-    FAILING_RECORD.test(message) ||
-    (extensions?.['code'] === 'BAD_USER_INPUT' && /\bparent\b/.test(query));
-  return errors.filter(isFailed).map(({ path = [] }) => path);
+function isOfPage({ message, extensions }: AnsweredError, query: string): boolean {
+  const isLost = extensions?.['code'] === 'BAD_USER_INPUT' && /\bparent\b/.test(query);
+  return isLost || FAILING_RECORD.test(message);
 }
 
 /** Of the fields of the judge's services that fail and must not be null. */
 const FAILING_RECORD = /^No (?:rank|events) for/;
 
-/** Places of pages that the service refuses, and that the gateway does not read: nothing of them is selected. */
-function unreadPages(answer: Answer, { errors = [] }: Answer): Path[] {
-  const places = errors.map(({ path = [] }) => path);
-  return places.filter((path) => {
-    const value = valueAt(answer.data, path);
-    const members = typeof value === 'object' && value !== null ? Object.values(value) : [null];
-    return members.every((typename) => typeof typename === 'string');
+/** Whether the gateway does not read a page, which the service refuses: nothing of it is selected. */
+function isUnread(value: unknown): boolean {
+  const members = typeof value === 'object' && value !== null ? Object.values(value) : [null];
+  return members.every((typename) => typeof typename === 'string');
+}
+
+/** Where the other side has the same error further up or down: a failed page has no records. */
+function sharedPlaces(errors: readonly Said[], others: readonly Said[]): Path[] {
+  return errors.flatMap(({ path, words }) =>
+    others
+      .filter((other) => other.words === words && isBelow(path, other.path))
+      .map((other) => (path.length < other.path.length ? path : other.path)),
+  );
+}
+
+/** The errors of one side that the other does not have at the same place. */
+function beyond(errors: readonly Said[], others: readonly Said[]): Said[] {
+  const left = others.map(textOf);
+  return errors.filter((error) => {
+    const at = left.indexOf(textOf(error));
+    if (at >= 0) left.splice(at, 1);
+    return at < 0;
   });
 }
 
-function isEqualBeside(places: readonly Path[], ...answers: readonly Answer[]): boolean {
-  const [left, right] = answers.map((answer) => {
-    const data = structuredClone(withoutCursors(answer.data));
-    for (const path of places) clear(data, path);
-    const errors = (answer.errors ?? []).filter(
-      (error) => !places.some((path) => isBelow(error.path ?? [], path)),
-    );
-    return JSON.stringify(comparable({ data, errors }));
-  });
-  return left === right;
+function textOf({ path, words }: Said): string {
+  return JSON.stringify([path, words]);
 }
 
 /** Whether one of two paths leads to a part of the other's value. */
@@ -109,12 +98,7 @@ function valueAt(data: unknown, path: Path): unknown {
   );
 }
 
-/** Without the text of cursors, locations, and the order of errors. */
-function comparable({ data, errors = [] }: Answer): Comparable {
-  const texts = errors.map((error) => JSON.stringify({ path: error.path, ...saidBy(error) }));
-  return { data: withoutCursors(data), errors: texts.toSorted() };
-}
-
+/** Returns a copy. */
 function withoutCursors(value: unknown): unknown {
   if (typeof value === 'string') return isCursor(value) ? '(cursor)' : value;
   if (typeof value !== 'object' || value === null) return value;
@@ -124,18 +108,17 @@ function withoutCursors(value: unknown): unknown {
   );
 }
 
-function wordsOf(error: AnsweredError): string {
-  return JSON.stringify(saidBy(error));
+/** Of an error of the gateway only the code counts: the lists in memory have other words. */
+function saidIn({ errors = [] }: Answer): Said[] {
+  return errors.map((error) => {
+    const { message, path = [], extensions = {} } = error;
+    const code = extensions['code'];
+    const isOurs = OWN_CODES.has(code);
+    return { path, words: JSON.stringify(isOurs ? code : { message, extensions }), error };
+  });
 }
 
-/** Of an error of the gateway only the code: the lists in memory have other words. */
-function saidBy({ message, extensions = {} }: AnsweredError) {
-  const { code } = extensions;
-  const isOurs = typeof code === 'string' && OWN_CODES.has(code);
-  return isOurs ? { message: '(of the gateway)', extensions: { code } } : { message, extensions };
-}
-
-const OWN_CODES: ReadonlySet<string> = new Set([
+const OWN_CODES: ReadonlySet<unknown> = new Set([
   'BAD_USER_INPUT',
   'CURSOR_INVALID',
   'OPERATION_TOO_COMPLEX',

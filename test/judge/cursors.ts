@@ -1,4 +1,3 @@
-import { Kind, parse, print, visit } from 'graphql';
 import type { Operation } from './operation.ts';
 
 export interface Answer {
@@ -23,14 +22,14 @@ interface Origin {
   readonly at: number | 'startCursor' | 'endCursor' | 'page';
 }
 
-const MARK = 'cursor of ';
+const MARK = /"cursor-of-([\w-]+)"/g;
 
 /**
  * Each side has its own cursors. An operation has this text in their place, from which each side makes its own cursor
  * (see `withCursors`).
  */
 export function cursorOf(origin: Origin): string {
-  return `${MARK}${JSON.stringify(origin)}`;
+  return `cursor-of-${Buffer.from(JSON.stringify(origin)).toString('base64url')}`;
 }
 
 /** Whether a text can be a cursor of the gateway. No other text of the services of the judge is like it. */
@@ -41,59 +40,36 @@ export function isCursor(text: string): boolean {
 /** Replaces what stands for cursors by cursors that this side itself gave before. */
 export function withCursors(ask: Ask): Ask {
   const known = new Map<string, Promise<string | null>>();
-  const filled: Ask = async (operation) => ask(await fill(operation));
+  const filled: Ask = async (operation) => {
+    const { query, variables } = operation;
+    const values = JSON.parse(await fill(JSON.stringify(variables))) as Operation['variables'];
+    return ask({ ...operation, query: await fill(query), variables: values });
+  };
   return filled;
 
-  async function fill({ query, variables }: Operation): Promise<Operation> {
-    if (!query.includes(MARK) && !JSON.stringify(variables).includes(MARK))
-      return { query, variables };
-    const texts = new Set<string>();
-    const document = parse(query, { noLocation: true });
-    visit(document, {
-      StringValue: ({ value }) => void (value.startsWith(MARK) && texts.add(value)),
-    });
-    for (const value of Object.values(variables)) if (isMarked(value)) texts.add(value);
+  async function fill(text: string): Promise<string> {
     const cursors = new Map<string, string | null>();
-    for (const text of texts) cursors.set(text, await cursorFor(text));
-    const written = visit(document, {
-      StringValue: (node) => {
-        const cursor = cursors.get(node.value);
-        if (cursor === undefined) return undefined;
-        return cursor === null ? { kind: Kind.NULL } : { ...node, value: cursor };
-      },
-    });
-    const entries = Object.entries(variables).map(([name, value]) => [
-      name,
-      isMarked(value) ? cursors.get(value) : value,
-    ]);
-    return {
-      query: print(written),
-      variables: Object.fromEntries(entries) as Operation['variables'],
-    };
-  }
-
-  function cursorFor(text: string): Promise<string | null> {
-    const asked = known.get(text) ?? take(JSON.parse(text.slice(MARK.length)) as Origin);
-    known.set(text, asked);
-    return asked;
+    for (const [mark, origin] of text.matchAll(MARK)) {
+      const asked =
+        known.get(mark) ?? take(JSON.parse(Buffer.from(origin!, 'base64url').toString()));
+      known.set(mark, asked);
+      cursors.set(mark, await asked);
+    }
+    return text.replaceAll(MARK, (mark) => JSON.stringify(cursors.get(mark)));
   }
 
   async function take({ via, field, args, at }: Origin): Promise<string | null> {
-    const selection =
-      at === 'page'
-        ? 'pageInfo { endCursor }'
-        : 'edges { cursor } pageInfo { startCursor endCursor }';
+    const positions = at === 'page' ? 'endCursor' : 'startCursor endCursor';
+    const selection = `${at === 'page' ? '' : 'edges { cursor } '}pageInfo { ${positions} }`;
     const call = `list: ${field}${args.length > 0 ? `(${args.join(', ')})` : ''} { ${selection} }`;
     const query = via.reduceRight(
       (inner, step) => `${step.startsWith('...') ? step : `step: ${step}`} { ${inner} }`,
       call,
     );
     const { data } = await filled({ query: `{ ${query} }`, variables: {} });
-    const list = listIn(data);
-    if (!list) return null;
-    if (at === 'page') return list.pageInfo?.endCursor ?? null;
-    if (typeof at === 'string') return list.pageInfo?.[at] ?? null;
-    return list.edges!.length === 0 ? null : list.edges![at % list.edges!.length]!.cursor;
+    const { edges = [], pageInfo } = listIn(data) ?? {};
+    if (typeof at === 'number') return edges[at % edges.length]?.cursor ?? null;
+    return pageInfo?.[at === 'page' ? 'endCursor' : at] ?? null;
   }
 }
 
@@ -105,8 +81,4 @@ interface List {
 function listIn(data: unknown): List | undefined {
   const { step, list } = (data ?? {}) as { readonly step?: unknown; readonly list?: List };
   return step === undefined || step === null ? (list ?? undefined) : listIn(step);
-}
-
-function isMarked(value: unknown): value is string {
-  return typeof value === 'string' && value.startsWith(MARK);
 }

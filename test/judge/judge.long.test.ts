@@ -1,35 +1,41 @@
 import fc from 'fast-check';
 import { parse, validate } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { TestGateway } from '../support/gateway/gateway.ts';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { difference } from './compare.ts';
 import { cursorOf, withCursors, type Answer, type Ask } from './cursors.ts';
 import { randomOperation, type Operation } from './operation.ts';
-import { openWorlds, type World } from './world.ts';
+import { WORLDS, type World } from './world.ts';
 
 /* Each answer is compared with the one of graphql-js, with the service's resolvers over lists in memory. */
 
-const WORLDS = ['full', 'rich', 'rich with a prefix', 'results', 'results that are errors'];
-
 interface Side {
   readonly world: World;
-  readonly gateway: TestGateway;
+  readonly gateway: GatewayOverService;
   readonly ask: Ask;
   readonly askLists: Ask;
 }
 
 const sides = new Map<string, Side>();
 beforeAll(async () => {
-  for (const world of await openWorlds()) {
-    const { schema, snapshot, prefix: schemaPrefix, oracle } = world;
-    const config = { schemaPrefix, maxDepth: 100, maxAliases: 1_000, maxTokens: 20_000 };
+  for (const [name, makeWorld] of Object.entries(WORLDS)) {
+    const world = makeWorld();
+    const { schema, snapshot, prefix: schemaPrefix, isForwarded = false } = world;
+    const mutations = isForwarded ? 'all' : 'off';
+    const limits = { maxDepth: 100, maxAliases: 1_000, maxTokens: 20_000 };
+    const config = { schemaPrefix, mutations, ...limits } as const;
     const gateway = await startGatewayOverService({ schema }, { snapshot, config });
-    const ask: Ask = async ({ query, variables }) =>
-      (await gateway.ask(query, { ...variables })) as Answer;
-    const askLists = withCursors(oracle.ask);
-    sides.set(world.name, { world, gateway, ask: withCursors(ask), askLists });
+    const ask: Ask = async (operation) => {
+      const headers = { 'content-type': 'application/json', accept: 'application/json' };
+      const body = JSON.stringify(operation);
+      const response = await gateway.fetch('/graphql', { method: 'POST', headers, body });
+      return (await response.json()) as Answer;
+    };
+    sides.set(name, { world, gateway, ask: withCursors(ask), askLists: withCursors(world.ask) });
   }
 });
 afterAll(async () => {
@@ -119,7 +125,7 @@ test.each(ROWS)('%s', async (_, name, query, variables = {}) => {
   expect(differing).toBeUndefined();
 });
 
-test.each(WORLDS)(
+test.each(Object.keys(WORLDS))(
   'random operations are answered as the service and its lists in memory say: %s',
   async (name) => {
     const side = sides.get(name)!;
@@ -140,6 +146,27 @@ test.each(WORLDS)(
   },
   300_000,
 );
+
+test.each([
+  ['a list', '{ allPersons @tag(name: "x") { id } }'],
+  ['a connection', '{ seen personsConnection @tag(name: "x") { nodes { id } } }'],
+  [
+    'a fragment around fragments around a list, which are also spread without it',
+    '{ ...G ...F } fragment F on Query { ...G @tag(name: "x") } fragment G on Query { ...H } fragment H on Query { allPersons { id } }',
+  ],
+  ['the edges', '{ personsConnection { edges @tag(name: "x") { node { id } } } }'],
+  [
+    'a fragment in an edge',
+    '{ personsConnection { edges { ...F } } } fragment F on PersonEdge @tag(name: "x") { node { id } }',
+  ],
+])('a custom directive on %s that the gateway adds is refused', async (_, query) => {
+  const { ask, gateway } = sides.get('directives')!;
+  const sent = gateway.service.received.length;
+  const { data, errors } = await ask({ query, variables: {} });
+  expect(data).toBeUndefined();
+  expect(JSON.stringify(errors)).toMatch(/@tag cannot be used at .*BAD_USER_INPUT/);
+  expect(gateway.service.received).toHaveLength(sent);
+});
 
 function isValid({ served }: World, { query }: Operation): boolean {
   return query.length < MOST_CHARACTERS && validate(served.schema, parse(query)).length === 0;

@@ -21,7 +21,6 @@ import {
 import type { Adapter, DerivedField } from '../../src/schema/derived.ts';
 import type { ServedSchema } from '../../src/schema/served/served-schema.ts';
 import { cursorOf } from './cursors.ts';
-import type { World } from './world.ts';
 
 export interface Operation {
   readonly query: string;
@@ -31,16 +30,16 @@ export interface Operation {
 }
 
 /** What random operations are made of. */
-export interface Vocabulary extends Pick<World, 'idsOf' | 'idsFor' | 'scalar'> {
+export interface Vocabulary {
   readonly served: Pick<ServedSchema, 'schema' | 'derived' | 'adapters' | 'nested' | 'entities'>;
   /** Whether there are also mutations, the service's own directives, and operations that are not selected. */
   readonly isForwarded?: boolean;
 }
 
 /** The vocabulary of a schema to which nothing is added. */
-export function vocabularyOf(schema: GraphQLSchema, scalar: World['scalar']): Vocabulary {
+export function vocabularyOf(schema: GraphQLSchema): Vocabulary {
   const served = { schema, derived: [], adapters: [], nested: [], entities: [] };
-  return { served, scalar, idsOf: () => [1], idsFor: () => [], isForwarded: true };
+  return { served, isForwarded: true };
 }
 
 /** Where a selection is. */
@@ -102,7 +101,11 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
 
   function selectionSet(scope: Scope): string {
     const count = 1 + upTo(scope.depth === 0 ? 2 : 3);
-    return `{ ${Array.from({ length: count }, () => selection(scope)).join(' ')} }`;
+    const selections = Array.from({ length: count }, () => selection(scope));
+    // The gateway answers it itself at the root.
+    const isLocal = scope.type === schema.getQueryType() && chance(isForwarded ? 30 : 5);
+    if (isLocal) selections.push(`type: __type(name: "${scope.type.name}") { name }`);
+    return `{ ${selections.join(' ')} }`;
   }
 
   function selection(scope: Scope): string {
@@ -214,7 +217,7 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
     }
     const list = paged.get(coordinate);
     if (list) return pageArguments(scope, list, all);
-    return { args: all.flatMap((arg) => randomly(arg, coordinate)) };
+    return { args: all.flatMap((arg) => randomly(arg)) };
   }
 
   function drainArguments(
@@ -306,19 +309,24 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
       );
   }
 
-  function randomly(arg: GraphQLArgument, coordinate: string): Argument[] {
+  function randomly(arg: GraphQLArgument): Argument[] {
     if (!isRequiredArgument(arg) && !chance(35)) return [];
-    const ids = world.idsFor(coordinate);
-    const isId = arg.name === 'id' && ids.length > 0;
-    return [{ arg, value: isId ? pick(ids) : input(arg.type) }];
+    return [
+      { arg, value: arg.name === 'id' ? idOf(getNamedType(arg.type).name) : input(arg.type) },
+    ];
   }
 
   function representation(): unknown {
     const entity = pick(served.entities);
     if (chance(3))
       return pick([{ __typename: 'Nobody', id: 1 }, { id: 1 }, { __typename: entity.type.name }]);
-    const id = pick(world.idsOf(entity.type.name));
+    const id = idOf(String(entity.idType));
     return { __typename: entity.type.name, id: chance(50) ? String(id) : id };
+  }
+
+  function idOf(type: string): string | number {
+    const id = pick(IDS);
+    return type === 'Int' ? id : pick([String(id), id < 6 ? `r${id}` : String(id)]);
   }
 
   function directives(location: `${DirectiveLocation}`): string {
@@ -383,7 +391,7 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
     if (chance(8) && depth < 3) return null;
     if (isListType(type)) return Array.from({ length: upTo(2) }, () => input(type.ofType, depth));
     if (isEnumType(type)) return pick(type.getValues()).name;
-    if (!isInputObjectType(type)) return world.scalar(getNamedType(type).name, g);
+    if (!isInputObjectType(type)) return scalar(type.name);
     const fields = Object.values(type.getFields());
     const chosen = type.isOneOf
       ? [pick(fields)]
@@ -393,10 +401,28 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
     );
   }
 
+  function scalar(name: string): unknown {
+    switch (name) {
+      case 'Int':
+        return g(fc.integer, { min: -1, max: pick([8, 120]) });
+      case 'Float':
+        return g(fc.integer, { min: -10, max: 10 }) / 4;
+      case 'Boolean':
+        return g(fc.boolean);
+      default:
+        return pick(TEXTS);
+    }
+  }
+
   function shuffled<T>(all: readonly T[]): T[] {
     return chance(50) ? [...all] : all.toReversed();
   }
 }
+
+/** Of records of every service of the judge, of no record, and of a record that nobody may see. */
+const IDS = [1, 2, 3, 4, 6, 14, 37, 97, 113, 9_999, 2_000_000_001];
+
+const TEXTS = ['Title 3', 'Agency 2', '10', '7', '', 'é"\\', 'a', '2026-01-05T00:00:00Z'];
 
 /** Response keys that mean something to the gateway itself. */
 const KEYS = [

@@ -1,14 +1,13 @@
 import {
   buildSchema,
-  execute,
   getNullableType,
+  getOperationAST,
   GraphQLError,
   isAbstractType,
   isObjectType,
-  Kind,
   parse,
   printSchema,
-  type GraphQLField,
+  type FieldNode,
   type GraphQLFieldResolver,
   type GraphQLResolveInfo,
   type GraphQLSchema,
@@ -16,83 +15,54 @@ import {
 import {
   LARGEST_PAGE,
   type Adapter,
-  type DerivedField,
   type Entity,
   type PagedField,
   type Result,
 } from '../../src/schema/derived.ts';
 import type { ServedSchema } from '../../src/schema/served/served-schema.ts';
-import type { Answer } from './cursors.ts';
-import type { Operation } from './operation.ts';
-
-export interface Oracle {
-  ask(operation: Operation): Promise<Answer>;
-  idsOf(type: string): Promise<(string | number)[]>;
-}
 
 type Resolver = GraphQLFieldResolver<unknown, unknown, Record<string, unknown>>;
 type Args = Readonly<Record<string, unknown>>;
 type Typed = { readonly __typename?: string; readonly id?: string | number };
 
 /**
- * Answers every operation of the served schema without the gateway: graphql-js executes it with the service's own
- * resolvers, and with lists that are whole in memory.
+ * Answers every operation of the served schema without the gateway: with the service's own resolvers, and with lists
+ * that are whole in memory.
  */
-export function createOracle(service: GraphQLSchema, served: ServedSchema): Oracle {
+export function createOracle(service: GraphQLSchema, served: ServedSchema): GraphQLSchema {
   const schema = buildSchema(printSchema(served.schema), { assumeValidSDL: true });
   const root = schema.getQueryType()!;
-  const servedNames = new Map(
-    Object.keys(schema.getTypeMap()).map((name) => [served.upstreamType(name), name]),
-  );
+  const types = Object.values(schema.getTypeMap());
+  const servedNames = new Map(types.map(({ name }) => [served.upstreamType(name), name]));
   const servedName = (value: unknown) => servedNames.get((value as Typed).__typename!);
-  for (const type of Object.values(schema.getTypeMap())) {
+  const wholeLists = new Map<string, Promise<unknown[] | null>>();
+  for (const type of types) {
     if (isAbstractType(type)) type.resolveType = servedName;
     if (!isObjectType(type) || type.name.startsWith('__')) continue;
-    for (const field of Object.values(type.getFields()))
-      field.resolve = ofService(type.name, field.name) as never;
-  }
-  const wholeLists = new Map<string, Promise<unknown[] | null>>();
-  for (const field of served.derived) {
-    const { resolve } = resolverOf(field);
-    fieldOf(field.parent, field.name).resolve = resolve as never;
-  }
-  ((schema.getType('_Entity') as { resolveType?: unknown } | undefined) ?? {}).resolveType =
-    servedName;
-  return {
-    ask: (operation) => executeOver(schema, operation),
-    idsOf: async (name) => {
-      const adapter = served.adapters.find(
-        ({ nodeType, filters }) =>
-          filters.every((filter) => !String(filter.type).endsWith('!')) &&
-          (nodeType.name === name ||
-            (isAbstractType(nodeType) &&
-              served.upstream.getPossibleTypes(nodeType).some((each) => each.name === name))),
+    for (const field of Object.values(type.getFields())) {
+      const derived = served.derived.find(
+        ({ parent, name }) => parent === type.name && name === field.name,
       );
-      const list = adapter ? await wholeList(adapter, {}, {}).catch(() => null) : null;
-      const records = (list ?? []).filter(
-        (each): each is Typed => each !== null && typeof each === 'object',
-      );
-      return records
-        .filter((each) => each.__typename === undefined || servedName(each) === name)
-        .map(({ id }) => id!);
-    },
-  };
-
-  function resolverOf(field: DerivedField): { readonly resolve?: Resolver } {
-    switch (field.kind) {
-      case 'all':
-        return { resolve: (source, args, _, info) => drain(field.adapter, source, args, info) };
-      case 'connection':
-        return {
-          resolve: (source, args, _, info) => connection(field.adapter, source, args, info),
-        };
-      case 'record':
-        return { resolve: (_, { id }) => record(field.entity, id) };
-      case 'entities':
-        return { resolve: (_, { representations }) => (representations as unknown[]).map(entity) };
-      case 'service':
-        return {};
+      field.resolve = (derived ? resolverOf(derived) : ofService(type.name, field.name)) as never;
     }
+  }
+  return schema;
+
+  function resolverOf(field: ServedSchema['derived'][number]): Resolver {
+    return (source, args, _, info) => {
+      switch (field.kind) {
+        case 'all':
+          return drain(field.adapter, source, args, info);
+        case 'connection':
+          return connection(field.adapter, source, args, info);
+        case 'record':
+          return record(field.entity, args['id']);
+        case 'entities':
+          return (args['representations'] as unknown[]).map(entity);
+        case 'service':
+          return undefined;
+      }
+    };
   }
 
   async function drain(adapter: Adapter, source: unknown, args: Args, info: GraphQLResolveInfo) {
@@ -185,7 +155,7 @@ export function createOracle(service: GraphQLSchema, served: ServedSchema): Orac
   }
 
   async function page(adapter: Adapter, source: unknown, args: Args, info: GraphQLResolveInfo) {
-    const value = await ofService(adapter.parent, adapter.name)(source, args, undefined, info);
+    const value = await ofService(adapter.parent, adapter.name)(source, args, {}, info);
     const given = successOf(adapter.result, value);
     return (given ?? {}) as {
       items?: unknown;
@@ -222,13 +192,8 @@ export function createOracle(service: GraphQLSchema, served: ServedSchema): Orac
     const { argument, field, result } = lookup;
     const isInt = String(getNullableType(argument.type)) === 'Int';
     const sent = isInt ? Number(id) : String(id);
-    const value = await ofService(root.name, field)(
-      {},
-      { [argument.name]: sent },
-      undefined,
-      {} as never,
-    );
-    return successOf(result, value);
+    const ask = ofService(root.name, field);
+    return successOf(result, await ask({}, { [argument.name]: sent }, {}, {} as never));
   }
 
   async function entity(representation: unknown): Promise<unknown> {
@@ -252,27 +217,9 @@ export function createOracle(service: GraphQLSchema, served: ServedSchema): Orac
   }
 
   function rootField(field: string): string {
-    const document = served.toUpstream(parse(`{ ${field} }`));
-    const [operation] = document.definitions;
-    const [selection] =
-      operation?.kind === Kind.OPERATION_DEFINITION ? operation.selectionSet.selections : [];
-    return selection?.kind === Kind.FIELD ? selection.name.value : field;
+    const operation = getOperationAST(served.toUpstream(parse(`{ ${field} }`)));
+    return (operation!.selectionSet.selections[0] as FieldNode).name.value;
   }
-
-  function fieldOf(type: string, name: string): GraphQLField<unknown, unknown> {
-    const of = schema.getType(type);
-    if (!isObjectType(of)) throw new TypeError(`${type} is no object type.`);
-    return of.getFields()[name]!;
-  }
-}
-
-/** Asks a service directly, without a network. */
-async function executeOver(
-  schema: GraphQLSchema,
-  { query, variables: variableValues }: Operation,
-): Promise<Answer> {
-  const result = await execute({ schema, document: parse(query), variableValues });
-  return JSON.parse(JSON.stringify(result)) as Answer;
 }
 
 /** A cursor is the number of records up to its own. */

@@ -1,79 +1,56 @@
-import type { GeneratorValue } from 'fast-check';
-import fc from 'fast-check';
-import { getNamedType, isCompositeType, printSchema, type GraphQLSchema } from 'graphql';
-import { objectTypesOf } from '../../src/schema/derived.ts';
-import { serveSnapshot, type ServedSchema } from '../../src/schema/served/served-schema.ts';
-import { resultsSchema, richSchema } from '../service/made.ts';
+import {
+  execute,
+  parse,
+  print,
+  printSchema,
+  visit,
+  type GraphQLFieldResolver,
+  type GraphQLSchema,
+} from 'graphql';
+import { serveSnapshot } from '../../src/schema/served/served-schema.ts';
 import { fullService } from '../service/full.ts';
-import { range } from '../service/lists.ts';
-import { createOracle, type Oracle } from './oracle.ts';
+import { makeExecutableSchema, personPages } from '../service/lists.ts';
+import { resultsSchema, richSchema } from '../service/made.ts';
+import type { Answer, Ask } from './cursors.ts';
+import { vocabularyOf, type Vocabulary } from './operation.ts';
+import { createOracle } from './oracle.ts';
 
 /** A service whose records never change, and what the gateway makes of its schema. */
-export interface World {
-  readonly name: string;
+export interface World extends Vocabulary {
   /** That of the service, executable. */
   readonly schema: GraphQLSchema;
   readonly snapshot: string;
   readonly prefix: string | undefined;
-  readonly served: ServedSchema;
-  readonly oracle: Pick<Oracle, 'ask'>;
-  /** Ids of records of an entity, by the served name of its type; and ids of no record. */
-  idsOf(type: string): readonly (string | number)[];
-  /** Ids of the records that a root field returns. */
-  idsFor(coordinate: string): readonly (string | number)[];
-  scalar(name: string, g: GeneratorValue): unknown;
+  /** Answers without the gateway. */
+  readonly ask: Ask;
 }
 
-export function fullWorld(): Promise<World> {
-  return openWorld('full', fullService().schema, undefined, fullScalar);
+/** Nullable records, unions, interfaces, failing fields, errors as data, names that clash, directives of its own. */
+export const WORLDS: Readonly<Record<string, () => World>> = {
+  full: fullWorld,
+  rich: () => worldOf(richSchema()),
+  'rich with a prefix': () => worldOf(richSchema(), 'Recruiting'),
+  results: () => worldOf(resultsSchema()),
+  'results that are errors': () => worldOf(resultsSchema({ managers: false })),
+  directives: () => ({
+    ...vocabularyOf(DIRECTED),
+    schema: DIRECTED,
+    snapshot: printSchema(DIRECTED),
+    prefix: undefined,
+    ask: (operation) => executeOver(DIRECTED, operation),
+  }),
+};
+
+export function fullWorld(): World {
+  return worldOf(fullService().schema);
 }
 
-/** Services with nullable records, unions, interfaces, failing fields, errors as data, and names that clash. */
-export async function openWorlds(): Promise<World[]> {
-  const rich = richSchema();
-  const results = (managers: boolean) => resultsSchema({ managers });
-  return Promise.all([
-    fullWorld(),
-    openWorld('rich', rich, undefined, usualScalar),
-    openWorld('rich with a prefix', rich, 'Recruiting', usualScalar),
-    openWorld('results', results(true), undefined, usualScalar),
-    openWorld('results that are errors', results(false), undefined, usualScalar),
-  ]);
-}
-
-async function openWorld(
-  name: string,
-  schema: GraphQLSchema,
-  prefix: string | undefined,
-  scalar: World['scalar'],
-): Promise<World> {
+function worldOf(schema: GraphQLSchema, prefix?: string): World {
   const snapshot = printSchema(schema);
   const served = serveSnapshot(snapshot, { ...SETTINGS, schemaPrefix: prefix });
-  const oracle = createOracle(schema, served);
-  const ids = new Map<string, (string | number)[]>();
-  for (const { type } of served.entities)
-    ids.set(type.name, [9_999, ...(await oracle.idsOf(type.name))]);
-  const idsOf = (type: string) => ids.get(type) ?? [1];
-  return {
-    name,
-    schema,
-    snapshot,
-    prefix,
-    served,
-    oracle,
-    idsOf,
-    idsFor: (coordinate) => {
-      const [parent = '', field = ''] = coordinate.split('.');
-      const type = served.schema.getType(parent);
-      const of =
-        type && 'getFields' in type ? getNamedType(type.getFields()[field]?.type) : undefined;
-      if (!of || !isCompositeType(of)) return [];
-      return objectTypesOf(served.schema, of).flatMap(({ name: member }) => ids.get(member) ?? []);
-    },
-    scalar,
-  };
+  const lists = createOracle(schema, served);
+  return { schema, snapshot, prefix, served, ask: (operation) => executeOver(lists, operation) };
 }
-
 
 const SETTINGS = {
   schemaPath: 'upstream.graphql',
@@ -83,48 +60,49 @@ const SETTINGS = {
   totalCountSeconds: 300,
 } as const;
 
-function usualScalar(name: string, g: GeneratorValue): unknown {
-  switch (name) {
-    case 'Int':
-    case 'Float':
-      return g(fc.integer, { min: 1, max: 70 });
-    case 'Boolean':
-      return g(fc.boolean);
-    default:
-      return g(fc.constantFrom, 'a', 'er', 'engineer', '', '7', 'é"\\');
-  }
+async function executeOver(
+  schema: GraphQLSchema,
+  { query, variables, operationName }: Parameters<Ask>[0],
+): Promise<Answer> {
+  const document = parse(query);
+  const result = await execute({ schema, document, variableValues: variables, operationName });
+  return JSON.parse(JSON.stringify(result)) as Answer;
 }
 
-/** Representations of entities, some of them invalid. */
-const representations: unknown[] = [
-  ...range(4).map((id) => ({ __typename: 'Vacancy', id })),
-  ...range(7).map((id) => ({ __typename: 'Candidate', id: String(id) })),
-  { __typename: 'Vacancy', id: 600 },
-  { __typename: 'Candidate', id: 1.5 },
-  { __typename: 'Agency', id: 'a1' },
-  { __typename: 'Nobody', id: 1 },
-  { __typename: 'Vacancy' },
-  { id: 1 },
-  [1],
-  'Vacancy',
-];
-
-/** A random value of one of the scalars of the schema, or of the gateway. */
-function fullScalar(name: string, g: fc.GeneratorValue): unknown {
-  switch (name) {
-    case 'Int':
-      return g(fc.integer, { min: -1, max: g(fc.constantFrom, 8, 120) });
-    case 'Float':
-      return g(fc.integer, { min: -10, max: 10 });
-    case 'Boolean':
-      return g(fc.boolean);
-    case 'DateTime':
-      return '2026-01-05T00:00:00Z';
-    case 'Json':
-      return g(fc.constantFrom, 1, 'x', true);
-    case '_Any':
-      return g(fc.constantFrom, ...representations);
-    default:
-      return g(fc.constantFrom, 'Title 3', 'Agency 2', '10', '', 'é"\\');
+/** The custom directives that reached the service, without those of an operation that was not selected. */
+const seen = (...[, , , info]: Parameters<GraphQLFieldResolver<never, unknown, never>>) => {
+  const directives = new Set<string>();
+  const fragments = Object.values(info.fragments).filter(
+    ({ name }) => !name.value.startsWith('Fz'),
+  );
+  for (const node of [info.operation, ...fragments]) {
+    visit(node, {
+      Directive: (directive) => {
+        const isCondition = ['skip', 'include'].includes(directive.name.value);
+        if (!isCondition) directives.add(print(directive));
+      },
+    });
   }
-}
+  return [...directives].toSorted().join(' ');
+};
+
+const DIRECTED = makeExecutableSchema(
+  `
+  directive @inContext(country: String) on QUERY | MUTATION
+  directive @tag(name: String!) repeatable on
+    FIELD | FRAGMENT_SPREAD | INLINE_FRAGMENT | FRAGMENT_DEFINITION | VARIABLE_DEFINITION
+  directive @spread(name: String!) on FRAGMENT_SPREAD
+  directive @inline(name: String!) on INLINE_FRAGMENT
+  directive @fragment(name: String!) on FRAGMENT_DEFINITION
+  type Query { seen(first: Int): String shop: Shop persons(first: Int, after: ID): Persons! }
+  type Mutation { seen: String }
+  type Shop { seen: String name: String query: Query }
+  type Person { id: ID! }
+  type Persons { items: [Person!]! pageInfo: Position! }
+  type Position { hasNextPage: Boolean! endCursor: String }`,
+  {
+    Query: { seen, shop: () => ({ name: 'Shop' }), persons: personPages(['1', '2']) },
+    Mutation: { seen },
+    Shop: { seen, query: () => ({}) },
+  },
+);

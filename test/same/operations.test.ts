@@ -227,16 +227,23 @@ test('the result of a mutation is read in the request of the mutation', async ()
   expect([sent.length, added]).toEqual([1, [1, 1]]);
 });
 
-test.each<[string, ['self'] | 'off', string]>([
+test.each<[string, ['self'] | 'off' | 'all', string, Row[2]?]>([
   ['in a fragment', ['self'], 'mutation { self { ...M } } fragment M on Changes { add(n: 5) }'],
   ['on an interface of its type', ['self'], 'mutation { self { ... on Adding { add(n: 5) } } }'],
   ['beside an allowed one', ['self'], 'mutation { self { __typename } add(n: 5) }'],
   ['below a query field', 'off', '{ door { add(n: 5) } }'],
   ['below a query field of a union', 'off', '{ either { ... on Changes { add(n: 5) } } }'],
-])('a mutation that MUTATIONS does not allow is not sent: %s', async (_, mutations, query) => {
+  // Some services take null for false.
+  [
+    'with null for a condition',
+    'all',
+    'mutation ($n: Boolean = true) { self { __typename } add(n: 5) @skip(if: $n) }',
+    { n: null },
+  ],
+])('a mutation that is not allowed is not sent: %s', async (_, mutations, query, variables) => {
   added.length = 0;
   const { through } = await sideBySide({ schema, config: { mutations } });
-  expect(await through({ query })).toMatchObject({ errors: [expect.any(String)] });
+  expect(await through({ query, variables })).toMatchObject({ errors: [expect.any(String)] });
   expect(added).toEqual([]);
 });
 

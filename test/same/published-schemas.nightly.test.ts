@@ -58,7 +58,7 @@ describe.each(Object.entries(SCHEMAS))('%s', (_, load) => {
         schema: made(schema, { fails: true, ...(scalars && { scalars }) }),
         ...more,
       });
-      const words = vocabularyOf(schema, scalar);
+      const words = vocabularyOf(schema);
       await fc.assert(
         fc.asyncProperty(fc.gen(), async (g) => {
           const operation = randomOperation(words, g);
@@ -84,20 +84,4 @@ function amend(result: { errors?: readonly { toJSON(): GraphQLFormattedError }[]
     }),
     extensions: { cost: { requested: LONG }, id: 'é' },
   };
-}
-
-function scalar(name: string, g: fc.GeneratorValue): unknown {
-  switch (name) {
-    case 'Int':
-      return g(fc.integer, { min: -1, max: 120 });
-    case 'Float':
-      return g(fc.integer, { min: -10, max: 10 }) / 4;
-    case 'Boolean':
-      return g(fc.boolean);
-    case 'ID':
-    case 'String':
-      return g(fc.constantFrom, 'MDQ6', '7', '', 'é"\\');
-    default:
-      return g(fc.constantFrom, '2026-01-05T00:00:00Z', 'x', '');
-  }
 }
