@@ -1,5 +1,4 @@
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import {
   exportJWK,
   generateKeyPair,
@@ -9,6 +8,7 @@ import {
   type JWTPayload,
 } from 'jose';
 import type { TrustedIssuer } from '../../../src/http/auth/bearer-tokens.ts';
+import { listen } from '../../../src/http/listen.ts';
 
 /** An issuer of bearer tokens, which serves the keys to verify them. */
 export interface Issuer extends AsyncDisposable {
@@ -35,14 +35,15 @@ export async function startIssuer(): Promise<Issuer> {
   let reply: RequestListener = (_request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ keys }));
   };
-  const server = createServer((request, response) => {
-    requests += 1;
-    reply(request, response);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const server = await listen(
+    (request, response) => {
+      requests += 1;
+      reply(request, response);
+    },
+    { host: '127.0.0.1', port: 0, patienceMs: 0 },
+  );
   const jwt = {
-    jwksUrl: `${url}/keys?of=all`,
+    jwksUrl: `${server.url}/keys?of=all`,
     issuer: 'https://login.test',
     audience: 'recruiting',
     scopes: ['read', 'drain', 'write', 'router'],
@@ -78,11 +79,7 @@ export async function startIssuer(): Promise<Issuer> {
     answer: (next) => {
       reply = next;
     },
-    [Symbol.asyncDispose]: async () => {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      await closed;
-    },
+    [Symbol.asyncDispose]: () => server.close(),
   };
   await issuer.addKey('ES256', 'ec');
   return issuer;
