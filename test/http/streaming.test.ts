@@ -1,8 +1,10 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
 import { after, altered, honest, json } from '../service/replies.ts';
-import { all, ask, list, next, partsOf, whole } from '../support/clients/multipart.ts';
+import { all, ask, list, next, partsOf, putTogether, whole } from '../support/clients/multipart.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
 
 test('the first records are sent after one page, before the second page has arrived', async () => {
   await using gateway = await startGatewayOverService({ persons: 200 });
@@ -18,78 +20,63 @@ test('the first records are sent after one page, before the second page has arri
   await parts.return();
 });
 
-test.each([
-  [0, 0, 0],
-  [50, 50, 1],
-  [60, 60, 1],
-  [1000, 137, 3],
-])(
-  'with initialCount %i the first payload has %i records, and then each page is one payload',
-  async (count, begun, pages) => {
-    await using gateway = await startGatewayOverService();
-    const parts = await all(
-      gateway,
-      'query ($count: Int!) { allPersons @stream(initialCount: $count) { id firstName } }',
-      { count },
-    );
-    const [first, ...later] = parts;
-    expect(list(first)).toHaveLength(begun);
-    const streamed = later.flatMap(({ incremental = [] }) => incremental);
-    expect(streamed).toHaveLength(gateway.service.stats.requests.graphql - pages);
-    let sent = begun;
-    for (const { items, path } of streamed) {
-      expect(path).toEqual(['allPersons', sent]);
-      sent += items!.length;
-    }
-    expect(whole(parts)).toEqual(
-      gateway.service.persons.all().map(({ id, firstName }) => ({ id, firstName })),
-    );
-    // A list that ends within the first records is a whole answer.
-    expect(parts.map(({ hasNext }) => hasNext)).toEqual(
-      count > 137 ? [undefined] : [true, ...streamed.map(() => true), false],
-    );
-  },
-);
+const BOTH = `query ($a: Int!, $b: Int!, $limit: Int, $yes: Boolean!) { ...Root @include(if: $yes) }
+  fragment Root on Query {
+    ... { a: allPersons(limit: $limit) @stream(if: $yes, label: "of a", initialCount: $a) { ...Name } }
+    persons(first: 2) { items { id } }
+    b: allPersons(limit: 120) @stream(initialCount: $b) { id }
+    none: allPersons @skip(if: $yes) @stream { id }
+  }
+  fragment Name on Person { firstName hidden: id @skip(if: $yes) }`;
 
-test('a stream inside fragments keeps its alias, its label and its filters', async () => {
-  await using gateway = await startGatewayOverService({ persons: 120 });
-  const parts = await all(
-    gateway,
-    `query ($yes: Boolean!, $limit: Int) { ...Root @include(if: $yes) }
-     fragment Root on Query {
-       ... { people: allPersons(limit: $limit) @stream(if: $yes, label: "people", initialCount: 1) { ...Name } }
-       none: allPersons @skip(if: $yes) @stream { id }
-     }
-     fragment Name on Person { id: firstName hidden: id @skip(if: $yes) }`,
-    { yes: true, limit: 70 },
-  );
-  expect(parts.slice(1, -1).map(({ incremental }) => incremental?.[0]?.label)).toEqual([
-    'people',
-    'people',
-  ]);
-  expect(Object.keys(parts[0]?.data ?? {})).toEqual(['people']);
-  expect(whole(parts, 'people')).toEqual(
-    gateway.service.persons.slice(0, 70).map(({ firstName }) => ({ id: firstName })),
-  );
+/** Some records of each page fail, where their first names are selected. */
+const damaged = altered((answer) => {
+  const failed = answer.data['persons']!.items.entries().filter(([at]) => at % 20 === 2);
+  const errors = [...failed].flatMap(([at, item]) => {
+    if (!('firstName' in item)) return [];
+    item['firstName'] = null;
+    const path = ['persons', 'items', at, 'firstName'];
+    return { message: 'Locked.', path, extensions: { code: 'LOCKED' } };
+  });
+  if (errors.length > 0) answer.errors = [{ message: 'Also late.', path: ['persons'] }, ...errors];
 });
 
-test('other root fields are in the first payload, and several streams are sent one after the other', async () => {
+test('the parts of streams are the whole answer, each with its label and the errors of its records', async () => {
   await using gateway = await startGatewayOverService();
-  const parts = await all(
-    gateway,
-    `{ a: allPersons @stream(initialCount: 1) { id }
-       persons(first: 2) { items { id } }
-       b: allPersons(limit: 60) @stream { firstName }
-       c: allPersons(limit: 3) { id } }`,
+  gateway.service.answer(damaged);
+  const count = fc.constantFrom(0, 1, 47, 48, 49, 60, 120, 136, 137, 1_000);
+  const sent = fc.record({ a: count, b: count, limit: fc.option(fc.nat(140)) });
+  await fc.assert(
+    fc.asyncProperty(sent, async ({ a, b, limit }) => {
+      const variables = { a, b, limit, yes: true };
+      const whole = await gateway.ask(BOTH, variables);
+      const parts = await all(gateway, BOTH, variables);
+      expect(putTogether(parts)).toEqual(whole.data);
+      const [first, ...later] = parts;
+      expect(list(first, 'a')).toHaveLength(Math.min(a, limit ?? 137, 137));
+      expect(list(first, 'b')).toHaveLength(Math.min(b, 120));
+      const increments = later.flatMap(({ incremental = [] }) => incremental);
+      for (const { path, label, items, errors = [] } of increments) {
+        expect(label).toBe(path[0] === 'a' ? 'of a' : undefined);
+        const [from, to] = [Number(path[1]), Number(path[1]) + items!.length];
+        for (const { path: [, at = from] = [] } of errors) {
+          expect([at, at >= from && at < to]).toEqual([at, true]);
+        }
+      }
+      const errors = [...parts, ...increments].flatMap((part) => part.errors ?? []);
+      expect(textsOf(errors)).toEqual(textsOf(whole.errors ?? []));
+      expect(errors.length > 0).toBe(limit === null || limit > 2);
+      const { code } = gateway.logged.findLast(({ msg }) => msg === 'request')!;
+      expect(code).toBe(errors.length > 0 ? 'OTHER' : undefined);
+      const flags = [true, ...increments.map(() => true), false];
+      expect(parts.map(({ hasNext }) => hasNext)).toEqual(parts.length > 1 ? flags : [undefined]);
+    }),
+    { numRuns: randomRuns(200) },
   );
-  const { persons, c } = parts[0]!.data!;
-  const ids = gateway.service.persons.all().map(({ id }) => ({ id }));
-  expect({ persons, c }).toEqual({ persons: { items: ids.slice(0, 2) }, c: ids.slice(0, 3) });
-  expect(whole(parts, 'a')).toEqual(ids);
-  expect(whole(parts, 'b')).toHaveLength(60);
-  const keys = parts.flatMap(({ incremental = [] }) => incremental.map(({ path }) => path[0]));
-  expect(keys.lastIndexOf('a')).toBeLessThan(keys.indexOf('b'));
 });
+
+/** An error without a place in a record may be in several parts. */
+const textsOf = (errors: readonly object[]) => new Set(errors.map((each) => JSON.stringify(each)));
 
 const failing = json({ errors: [{ message: 'The index is rebuilding.' }] });
 
@@ -155,36 +142,6 @@ test('when the first page fails, the answer is whole', async () => {
       errors: [{ message: 'The index is rebuilding.', path: ['allPersons'] }],
     },
   ]);
-});
-
-test('the path of an error inside a record has the position in the whole list, in the payload of its page', async () => {
-  await using gateway = await startGatewayOverService();
-  const bad = altered((answer) => {
-    answer.data['persons']!.items[2]!['firstName'] = null;
-    const path = ['persons', 'items', 2, 'firstName'];
-    answer.errors = [
-      { message: 'Locked.', path, extensions: { code: 'LOCKED' } },
-      { message: 'Also late.', path: ['persons'] },
-      { message: 'Locked twice.', path },
-    ];
-  });
-  gateway.service.answer(honest, bad, honest);
-  const parts = await all(gateway, '{ allPersons @stream { id firstName } }');
-  const [second] = parts[2]?.incremental ?? [];
-  expect(second?.path).toEqual(['allPersons', 48]);
-  expect(second?.items?.[2]).toMatchObject({ firstName: null });
-  const path = ['allPersons', 50, 'firstName'];
-  expect(second?.errors).toHaveLength(3);
-  expect(second?.errors).toEqual(
-    expect.arrayContaining([
-      expect.objectContaining({ message: 'Locked.', path, extensions: { code: 'LOCKED' } }),
-      expect.objectContaining({ message: 'Locked twice.', path }),
-      expect.objectContaining({ message: 'Also late.', path: ['allPersons'] }),
-    ]),
-  );
-  const others = parts.filter((_, index) => index !== 2);
-  expect(JSON.stringify(others)).not.toContain('errors');
-  expect(whole(parts)).toHaveLength(137);
 });
 
 test.each([
