@@ -12,6 +12,16 @@ import { startFront, type Body, type Front } from './front.ts';
 // one with a plugin that has every hook, which sends it through the whole pipeline of Yoga. All four answers are equal.
 
 const LISTED = 'https://people.example.com';
+const UNLISTED = [
+  'https://evil.example',
+  'http://people.example.com',
+  `${LISTED}:8443`,
+  `${LISTED}.evil.example`,
+  'https://www.people.example.com',
+  'http://localhost:5173',
+  'null',
+  '*',
+];
 const READER = 'key-of-a-reader';
 const WRITER = 'key-of-a-writer';
 const GATE = 'key-of-the-router';
@@ -68,7 +78,10 @@ const GATEWAYS = {
       format: 'apollo-persisted-query-manifest',
       version: 1,
       operations: Object.entries(DOCUMENTS).map(([id, body]) => ({
-        ...{ id, body, name: 'Me', type: 'query' },
+        id,
+        body,
+        name: 'Me',
+        type: 'query',
       })),
     },
   },
@@ -218,6 +231,11 @@ const SIMILAR: Readonly<Record<string, Sent>> = {
 };
 const RENAME_N = 'rename(id: 1, name: "N") { id }';
 
+const preflightFrom = (origin: string): SentRequest => ({
+  method: 'OPTIONS',
+  headers: { origin, 'access-control-request-method': 'POST', ...anonymous },
+});
+
 const ofType = (type: string, body: unknown = SECRET) => ({
   headers: { 'content-type': type },
   body,
@@ -242,15 +260,18 @@ const REFUSED: readonly Row[] = [
     'no credential for an unknown path': { path: '/elsewhere', headers: anonymous, ...ME },
   }),
   // A page of another site can send these without asking, and cannot read the answers.
-  ...['cross-site', 'same-site'].flatMap((site) =>
-    ['https://evil.example', 'null', ''].flatMap((origin) => {
-      const sent = { headers: { 'sec-fetch-site': site, origin }, says: /CORS_ORIGINS/ };
-      return refused(403, 'FORBIDDEN', {
-        [`a POST from ${site} ${origin}`]: { ...sent, ...ME },
-        [`a GET from ${site} ${origin}`]: { ...sent, ...inAddress('{ me { id } }') },
-      });
-    }),
-  ),
+  ...['', ...UNLISTED].flatMap((origin, at) => {
+    const site = at % 2 === 0 ? 'cross-site' : 'same-site';
+    const sent = {
+      headers: { 'sec-fetch-site': site, origin },
+      says: /adds that origin to CORS_O/,
+    };
+    return refused(403, 'FORBIDDEN', {
+      [`a POST from ${site} ${origin}`]: { ...sent, ...ME },
+      [`a GET from ${site} ${origin}`]: { ...sent, ...inAddress('{ me { id } }') },
+      ...(origin && { [`a preflight from ${origin}`]: { ...sent, ...preflightFrom(origin) } }),
+    });
+  }),
   ...Object.entries<Record<string, string>>({
     nothing: {},
     'the type of a form': { 'content-type': 'application/x-www-form-urlencoded' },
@@ -311,7 +332,10 @@ const REFUSED: readonly Row[] = [
     'the method OPTIONS': { method: 'OPTIONS', body: {} },
     'a mutation in an address': inAddress(RENAME),
     'a trusted mutation in an address': {
-      ...{ to: 'trusted', method: 'GET', path: '/graphql?id=rename', ...asWriter },
+      ...asWriter,
+      to: 'trusted',
+      method: 'GET',
+      path: '/graphql?id=rename',
     },
   }),
   ...refused(406, undefined, {
@@ -683,15 +707,6 @@ const OTHERS: readonly Row[] = [
     'application/json; charset=utf-8',
   ],
   [
-    'a preflight',
-    {
-      method: 'OPTIONS',
-      headers: { origin: LISTED, 'access-control-request-method': 'POST', ...anonymous },
-    },
-    204,
-    undefined,
-  ],
-  [
     'GraphiQL',
     { method: 'GET', headers: { accept: 'text/html', ...anonymous } },
     200,
@@ -772,11 +787,26 @@ test('the name of a trusted operation is logged and counted, and no other name',
   expect(metrics).not.toMatch(/operation="(?:abc|Mine)"/);
 });
 
+test('a page of a listed origin may send JSON and a credential', async () => {
+  const mayBeSent =
+    'content-type, authorization, x-api-key, apollo-require-preflight, x-apollo-operation-name, ' +
+    'graphql-client-name, graphql-client-version, apollographql-client-name, apollographql-client-version, ' +
+    'x-request-id, traceparent, tracestate';
+  expect(await answerOnEveryWay(preflightFrom(LISTED))).toMatchObject({
+    status: 204,
+    headers: {
+      'access-control-allow-methods': 'GET, POST',
+      'access-control-allow-headers': mayBeSent,
+      'access-control-max-age': '7200',
+    },
+  });
+});
+
 test('an answer has its headers on every way, and a line in the log', async () => {
   const headers = { origin: LISTED, 'x-request-id': 'mine' };
   expect((await answerOnEveryWay({ headers, ...query('{ __typename }') })).headers).toEqual({
     'access-control-allow-origin': LISTED,
-    'access-control-expose-headers': expect.stringContaining('x-request-id') as string,
+    'access-control-expose-headers': 'retry-after, www-authenticate, x-request-id',
     'cache-control': 'private, no-store',
     'content-type': 'application/graphql-response+json; charset=utf-8',
     vary: 'Origin',
@@ -801,6 +831,11 @@ async function answerOnEveryWay(sent: SentRequest): Promise<Answered> {
     expect(comparable(await send(fronts[to], sent))).toEqual(early);
   }
   expect(hooks.slice(called)).toContain('onResponse');
+  // Only pages of a listed origin may read answers and refusals. A cache keeps the answers to origins apart.
+  const { config = {} }: TestGatewayOptions = GATEWAYS[to];
+  const mayRead = config.corsOrigins && sent.headers?.['origin'] === LISTED;
+  expect(early.headers['access-control-allow-origin']).toBe(mayRead ? LISTED : undefined);
+  if (config.corsOrigins) expect(early.headers['vary']).toContain('Origin');
   return early;
 }
 

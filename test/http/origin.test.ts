@@ -1,14 +1,14 @@
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Config } from '../../src/config.ts';
 import { adminHosts } from '../../src/http/hosts.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { codesOf } from '../support/gateway/codes.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { startSandboxInside } from '../support/gateway/sandbox-inside.ts';
-import { post, startFront, type Body, type Front } from './front.ts';
+import { post, startFront } from './front.ts';
 
 const KEY = 'key-of-somebody';
 const AUTH = { apiKeys: [entryFor(KEY, 'a', 'read')], jwt: undefined };
@@ -96,100 +96,32 @@ describe('host names', () => {
   });
 });
 
-describe('pages of other origins', () => {
-  const LISTED = ['https://people.example.com', 'http://localhost:3000'];
-  const LOOPBACK = ['http://localhost:5173', 'http://127.0.0.1:3000', 'http://[::1]:8080'];
-  const READABLE = 'retry-after, www-authenticate, x-request-id';
-  const SENDABLE =
-    'content-type, authorization, x-api-key, apollo-require-preflight, x-apollo-operation-name, ' +
-    'graphql-client-name, graphql-client-version, apollographql-client-name, apollographql-client-version, ' +
-    'x-request-id, traceparent, tracestate';
-  const PREFLIGHT: RequestInit = {
-    method: 'OPTIONS',
-    headers: {
-      'access-control-request-method': 'POST',
-      'access-control-request-headers': 'content-type,x-api-key',
-    },
-  };
-  let front: Front;
-  beforeAll(async () => {
-    front = await startFront({ config: { corsOrigins: LISTED, auth: AUTH } });
-  });
-  afterAll(() => front[Symbol.asyncDispose]());
-  const askFrom = (origin: string, init: RequestInit) =>
-    fetch(`${front.url}/graphql`, as({ origin }, init));
+const PREFLIGHT = { method: 'OPTIONS', headers: { 'access-control-request-method': 'POST' } };
 
-  test.each(LISTED)(
-    'pages of a listed origin may send JSON and a credential, and read refusals: %s',
-    async (origin) => {
-      const allowed = await askFrom(origin, PREFLIGHT);
-      const shared = {
-        'access-control-allow-origin': origin,
-        'access-control-expose-headers': READABLE,
-      };
-      expect([allowed.status, corsOf(allowed)]).toEqual([
-        204,
-        {
-          ...shared,
-          'access-control-allow-methods': 'GET, POST',
-          'access-control-allow-headers': SENDABLE,
-          'access-control-max-age': '7200',
-        },
-      ]);
-      const refused = await askFrom(origin, ASK);
-      expect([refused.status, corsOf(refused)]).toEqual([401, shared]);
-      // A cache keeps the answers to different origins apart.
-      const direct = await fetch(`${front.url}/graphql`, as({ 'x-api-key': KEY }, ASK));
-      expect(corsOf(direct)).toEqual({});
-      for (const response of [allowed, refused, direct]) {
-        expect(response.headers.get('vary')).toContain('Origin');
-      }
-    },
-  );
-
-  test.each([
-    'https://evil.example',
-    'http://people.example.com',
-    'https://people.example.com:8443',
-    'https://people.example.com.evil.example',
-    'https://www.people.example.com',
-    'null',
-    '*',
-    ...LOOPBACK,
-  ])('another origin gets no CORS header: %s', async (origin) => {
-    const preflight = await askFrom(origin, PREFLIGHT);
-    const answers = [preflight, await askFrom(origin, as({ 'x-api-key': KEY }, ASK))];
-    for (const response of [...answers, await askFrom(origin, ASK)]) {
-      expect(corsOf(response)).toEqual({});
+// What else pages of other origins get is in every-way.test.ts.
+test('only pages of this machine may read the sandbox, and none a service that lists no origin', async () => {
+  await using sandbox = await startSandboxInside();
+  await using unlisted = await start({});
+  const own =
+    'http://localhost:5173 http://127.0.0.1:3000 http://[::1]:8080 https://people.localhost';
+  const others =
+    'https://evil.example http://localhost.evil.example http://127.0.0.1.evil.example http://192.168.1.7:3000 null';
+  for (const origin of `${own} ${others}`.split(' ')) {
+    const mayRead = !others.includes(origin);
+    const site = origin.startsWith('https') || !mayRead ? 'cross-site' : 'same-site';
+    const sent = as({ origin, 'sec-fetch-site': site }, PREFLIGHT);
+    expect((await unlisted.fetch('/graphql', sent)).status).toBe(403);
+    for (const [init, status] of [
+      [PREFLIGHT, 204],
+      [ASK, 200],
+    ] as const) {
+      const from = as({ origin, 'sec-fetch-site': site }, init);
+      const { status: got, headers } = await sandbox.fetch('/graphql', from);
+      expect([origin, got, headers.get('access-control-allow-origin')]).toEqual(
+        mayRead ? [origin, status, origin] : [origin, 403, null],
+      );
     }
-    expect(preflight.status).toBe(403);
-    const { errors } = (await preflight.json()) as Body;
-    expect(errors).toMatchObject([{ extensions: { code: 'FORBIDDEN' } }]);
-    expect(errors![0]!.message).toContain('adds that origin to CORS_ORIGINS');
-  });
-
-  test('only pages of this machine may read the sandbox, and none a service that lists no origin', async () => {
-    await using sandbox = await startSandboxInside();
-    await using unlisted = await start({});
-    const others =
-      'https://evil.example http://localhost.evil.example http://127.0.0.1.evil.example http://192.168.1.7:3000 null';
-    for (const origin of [...LOOPBACK, 'https://people.localhost', ...others.split(' ')]) {
-      const mayRead = !others.includes(origin);
-      const site = origin.startsWith('https') || !mayRead ? 'cross-site' : 'same-site';
-      const sent = as({ origin, 'sec-fetch-site': site }, PREFLIGHT);
-      expect((await unlisted.fetch('/graphql', sent)).status).toBe(403);
-      for (const [init, status] of [
-        [PREFLIGHT, 204],
-        [ASK, 200],
-      ] as const) {
-        const from = as({ origin, 'sec-fetch-site': site }, init);
-        const { status: got, headers } = await sandbox.fetch('/graphql', from);
-        expect([origin, got, headers.get('access-control-allow-origin')]).toEqual(
-          mayRead ? [origin, status, origin] : [origin, 403, null],
-        );
-      }
-    }
-  });
+  }
 });
 
 describe('callers without credentials behind a proxy', () => {
@@ -223,8 +155,4 @@ describe('callers without credentials behind a proxy', () => {
 
 function as(more: Record<string, string>, init: RequestInit): RequestInit {
   return { ...init, headers: { ...(init.headers as Record<string, string>), ...more } };
-}
-
-function corsOf({ headers }: Response): Record<string, string> {
-  return Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-')));
 }

@@ -1,0 +1,385 @@
+import { usePrometheus } from '@graphql-yoga/plugin-prometheus';
+import { useResponseCache } from '@graphql-yoga/plugin-response-cache';
+import {
+  GraphQLError,
+  parse,
+  type ASTVisitor,
+  type ExecutionResult,
+  type ValidationContext,
+} from 'graphql';
+import { createGraphQLError, type Plugin } from 'graphql-yoga';
+import { Registry } from 'prom-client';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { post } from '../http/front.ts';
+import { json } from '../service/replies.ts';
+import { entryFor } from '../support/gateway/api-key.ts';
+import { everyHook } from '../support/gateway/every-hook.ts';
+import { startGateway, type TestGateway } from '../support/gateway/gateway.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
+
+// Plugins that change an operation or its answer, or answer themselves.
+
+const READER = 'key-of-a-reader';
+const WRITER = 'key-of-a-writer';
+const apiKeys = [entryFor(READER, 'reader', 'read', 'drain'), entryFor(WRITER, 'writer', 'write')];
+const ORIGIN = 'https://app.example.test';
+const config = {
+  auth: { apiKeys, jwt: undefined },
+  corsOrigins: [ORIGIN],
+  maxAliases: 4,
+  introspection: false,
+};
+const PAGE = '{ persons(first: 3) { items { id firstName } } }';
+const STREAM = '{ allPersons(limit: 120) @stream(initialCount: 2) { id firstName } }';
+
+async function startWith(...plugins: Plugin[]): Promise<GatewayOverService> {
+  const gateway = await startGatewayOverService({}, { config, plugins });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  return gateway;
+}
+
+interface Sent {
+  readonly accept?: string;
+  readonly key?: string;
+  readonly headers?: object;
+  readonly variables?: object;
+  readonly operationName?: string | undefined;
+}
+
+async function got(gateway: TestGateway, query: string, sent: Sent = {}) {
+  const { accept = 'application/json', key = READER, headers = {}, ...others } = sent;
+  const all = { accept, 'x-api-key': key, origin: ORIGIN, ...headers };
+  const response = await gateway.fetch('/graphql', post({ query, ...others }, all));
+  const { 'x-request-id': _, ...shown } = Object.fromEntries(response.headers);
+  return { status: response.status, headers: shown, text: await response.text() };
+}
+
+const ownPath: Plugin = {
+  onRequest: ({ url, fetchAPI, endResponse }) => {
+    if (url.pathname === '/report') endResponse(new fetchAPI.Response('mine'));
+  },
+};
+
+test.each([
+  ['alone', [ownPath]],
+  ['beside another plugin', [everyHook(), ownPath]],
+])(
+  'a plugin that serves a path of its own gets it behind the checks of host and credential, %s',
+  async (_, plugins) => {
+    const { gateway } = await startWith(...plugins);
+    for (const [address, key, status] of [
+      ['http://localhost/report', READER, 200],
+      ['http://localhost/report', '', 401],
+      ['http://localhost/elsewhere', READER, 404],
+      ['http://evil.example/report', READER, 421],
+    ] as const) {
+      const response = await gateway.handler.fetch(address, { headers: { 'x-api-key': key } });
+      expect(response.status).toBe(status);
+      expect((await response.text()) === 'mine').toBe(status === 200);
+    }
+  },
+);
+
+const refusing = (code: string, http: object) =>
+  createGraphQLError('Not now.', { extensions: { code, http } });
+const answering = (result: ExecutionResult): Plugin => ({
+  onExecute: ({ setResultAndStopExecution }) => setResultAndStopExecution(result),
+});
+const MINE = { 'x-mine': '1' };
+const VALUES = [1, '\u2028', null, undefined, { id: 1, gone: undefined }];
+const DATA = { list: VALUES, gone: undefined, at: new Date(0), none: [], 'a "key"': VALUES };
+const LONG = { long: Array.from({ length: 2_500 }, (_, at) => ({ at })), gone: undefined, last: 1 };
+
+test.each<[string, Plugin, status: number, mine: string | undefined, body: unknown]>([
+  [
+    'a response in onRequest',
+    {
+      onRequest: ({ endResponse, fetchAPI: { Response } }) =>
+        endResponse(new Response('"mine"', { status: 418, headers: { ...MINE, vary: 'X-Mine' } })),
+      onResultProcess: () => {},
+    },
+    418,
+    '1',
+    'mine',
+  ],
+  ['a result in onExecute', answering({ data: { me: 1 } }), 200, undefined, { data: { me: 1 } }],
+  ['a long list', answering({ data: LONG }), 200, undefined, { data: { ...LONG } }],
+  [
+    'values that JSON writes in other words, and a status for HTTP',
+    answering({ data: DATA, extensions: { cost: 1, http: { status: 203, headers: MINE } } }),
+    203,
+    '1',
+    { data: DATA, extensions: { cost: 1 } },
+  ],
+  [
+    'errors that have a status and headers, of which the highest is sent',
+    answering({
+      data: null,
+      errors: [refusing('LATER', { status: 503, headers: MINE }), refusing('NO', { status: 400 })],
+    }),
+    503,
+    '1',
+    { data: null, errors: [said('LATER'), said('NO')] },
+  ],
+  [
+    'an error of GraphQL that it throws',
+    {
+      onExecute: () => {
+        throw refusing('FORBIDDEN', { status: 403 });
+      },
+    },
+    403,
+    undefined,
+    { errors: [said('FORBIDDEN')] },
+  ],
+  [
+    'a refusal in onParams, with what it adds to it',
+    {
+      onParams: ({ setResult }) =>
+        setResult({ errors: [refusing('FORBIDDEN', {})], extensions: { cost: 1, http: {} } }),
+    },
+    200,
+    undefined,
+    { errors: [said('FORBIDDEN')], extensions: { cost: 1 } },
+  ],
+  [
+    'a result in onParams',
+    {
+      onParams: ({ setResult }) =>
+        setResult({ data: { mine: 1 }, extensions: { http: { headers: MINE } } }),
+    },
+    200,
+    '1',
+    { data: { mine: 1 } },
+  ],
+])('a plugin can answer with %s', async (_, plugin, expected, mine, body) => {
+  const gateway = await startWith(plugin);
+  for (const [query, accept] of [
+    [PAGE, 'application/json'],
+    [STREAM, 'multipart/mixed'],
+  ] as const) {
+    const { status, headers, text } = await got(gateway, query, { accept });
+    expect([status, headers['x-mine']]).toEqual([expected, mine]);
+    expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(body)));
+    expect(headers['access-control-allow-origin']).toBe(ORIGIN);
+    expect(headers['vary']).toBe(status === 418 ? 'X-Mine, Origin' : 'Origin');
+  }
+  expect((await got(gateway, PAGE, { key: '' })).status).toBe(401);
+  expect((await gateway.fetch('/health')).status).toBe(200);
+  expect(gateway.service.stats.requests.graphql).toBe(0);
+});
+
+function said(code: string) {
+  return { message: 'Not now.', extensions: { code } };
+}
+
+test.each([
+  ['no plugin', []],
+  ['a plugin', [everyHook()]],
+])('what the service calls http is passed on, and sets no status, with %s', async (_, plugins) => {
+  const gateway = await startWith(...plugins);
+  const http = { status: 418, headers: MINE };
+  const error = { message: 'No.', path: ['persons'], extensions: { code: 'NO', http } };
+  const extensions = { http, cost: 1 };
+  gateway.service.answer(json({ data: { persons: null }, errors: [error], extensions }));
+  for (const query of [PAGE, '{ allPersons { id } }']) {
+    const { status, headers, text } = await got(gateway, query);
+    expect([status, headers['x-mine']]).toEqual([200, undefined]);
+    const answer = JSON.parse(text) as ExecutionResult;
+    expect(answer.errors).toMatchObject([{ message: 'No.', extensions: error.extensions }]);
+    if (query === PAGE) expect(answer.extensions).toEqual(extensions);
+  }
+});
+
+const COUNTED = 'query ($count: Int!) { persons(first: $count) { items { id } } }';
+const TWO = 'query One { one: __typename } query Two { two: __typename }';
+
+/** Executes the operation with these arguments in place of its own. */
+const executing = (changed: object): Plugin => ({
+  onExecute({ executeFn, setExecuteFn }) {
+    setExecuteFn((args) => executeFn({ ...args, ...changed }) as unknown);
+  },
+});
+/** Plugins that replace the operation, each in another hook. */
+const replacing = (query: string): readonly Plugin[] => [
+  { onParams: ({ params, setParams }) => setParams({ ...params, query }) },
+  { onParse: ({ setParsedDocument }) => setParsedDocument(parse(query)) },
+  executing({ document: parse(query) }),
+];
+const noFirstNames = (context: ValidationContext): ASTVisitor => ({
+  Field(node) {
+    if (node.name.value !== 'firstName') return;
+    context.reportError(new GraphQLError('No first names here.', { nodes: node }));
+  },
+});
+
+const refused = (code: string, more: object = {}) => ({
+  errors: [{ extensions: { code }, ...more }],
+});
+const WRONG = refused('BAD_USER_INPUT');
+const counting = (variableValues: object) => [executing({ variableValues })];
+const answeringPersons = (...items: object[]) => ({ data: { persons: { items } } });
+
+test.each<[string, readonly Plugin[], expected: object, query?: string]>([
+  [
+    'is answered',
+    replacing('{ persons(first: 2) { items { name: firstName } } }'),
+    answeringPersons({ name: 'Emma' }, {}),
+  ],
+  ['is refused if it has an unknown field', replacing('{ nope }'), WRONG],
+  [
+    'is refused if it has too many aliases',
+    replacing('{ a: __typename b: __typename c: __typename d: __typename e: __typename }'),
+    refused('OPERATION_TOO_COMPLEX'),
+  ],
+  ['is refused if it introspects', replacing('{ __schema { __typename } }'), WRONG],
+  ['is refused if it asks for the SDL', replacing('{ _service { sdl } }'), refused('FORBIDDEN')],
+  [
+    'has the name of the plugin',
+    [executing({ operationName: 'Two' })],
+    { data: { two: 'Query' } },
+    TWO,
+  ],
+  [
+    'has the variables of the plugin',
+    counting({ count: 3 }),
+    answeringPersons({}, {}, {}),
+    COUNTED,
+  ],
+  ['is refused with a wrong variable of the plugin', counting({ count: 'x' }), WRONG, COUNTED],
+  ['is refused without a variable', counting({}), WRONG, COUNTED],
+  ['is refused with a variable that is null', counting({ count: null }), WRONG, COUNTED],
+  [
+    'is refused by a rule of the plugin',
+    [{ onValidate: ({ addValidationRule }) => addValidationRule(noFirstNames) }],
+    refused('BAD_USER_INPUT', {
+      message: 'No first names here.',
+      locations: [{ line: 1, column: 34 }],
+    }),
+    PAGE,
+  ],
+  [
+    'is not made valid by a plugin',
+    [{ onValidate: ({ setResult }) => setResult([]) }],
+    { errors: [{}] },
+    '{ nope }',
+  ],
+  [
+    'is refused if its result has neither data nor errors',
+    [{ onParams: ({ setResult }) => setResult({}) }],
+    refused('INTERNAL_SERVER_ERROR'),
+  ],
+])(
+  'an operation that a plugin changes %s',
+  async (_, plugins, expected, query = '{ __typename }') => {
+    for (const plugin of plugins) {
+      const gateway = await startWith(plugin);
+      const operationName = query === TWO ? 'One' : undefined;
+      for (let time = 0; time < 2; time += 1) {
+        const { text } = await got(gateway, query, { variables: { count: 1 }, operationName });
+        const answer = JSON.parse(text) as object;
+        expect(answer).toMatchObject(expected);
+        expect('data' in answer).toBe('data' in expected);
+      }
+    }
+  },
+);
+
+test('a plugin cannot make a mutation of a GET', async () => {
+  const gateway = await startWith({
+    onParams: ({ setParams }) => setParams({ query: 'mutation { rename }' }),
+  });
+  const headers = { 'x-api-key': READER };
+  const response = await gateway.fetch('/graphql?query={__typename}', { headers });
+  expect(response.status).toBe(405);
+});
+
+test.each<[string, Plugin, RegExp]>([
+  ['replaces the schema', { onPluginInit: ({ setSchema }) => setSchema({}) }, /plugin.*schema/i],
+  [
+    'replaces the schema that it sees',
+    { onSchemaChange: ({ replaceSchema }) => replaceSchema({}) },
+    /plugin.*schema/i,
+  ],
+  ['throws when it is added', { onPluginInit: boom }, /db\.internal/],
+  ['throws when it sees Yoga', { onYogaInit: boom }, /db\.internal/],
+  ['throws when it sees the schema', { onSchemaChange: boom }, /db\.internal/],
+])('a plugin that %s is refused at the start', async (_, plugin, reason) => {
+  await expect(startWith(plugin)).rejects.toThrow(reason);
+});
+
+function boom(): never {
+  throw new Error('the disk of db.internal failed');
+}
+
+describe('the response cache of Yoga, beside its Prometheus', () => {
+  const registry = new Registry();
+  let cached: GatewayOverService;
+  let plain: TestGateway;
+  beforeAll(async () => {
+    const plugins = [
+      useResponseCache({ session: () => null }),
+      usePrometheus({ registry, endpoint: false }),
+      everyHook(),
+    ];
+    // The cache adds aliases to operations.
+    cached = await startGatewayOverService({}, { config: { ...config, maxAliases: 15 }, plugins });
+    plain = await startGateway(cached.service, { config, store: cached.store });
+  });
+  afterAll(async () => {
+    await plain[Symbol.asyncDispose]();
+    await cached[Symbol.asyncDispose]();
+  });
+  const requests = () => cached.service.stats.requests.graphql;
+
+  test.each([
+    ['a page', PAGE],
+    ['a drain', '{ allPersons(limit: 120) { id firstName } }'],
+    ['a connection', '{ personsConnection(first: 7) { edges { cursor node { id } } totalCount } }'],
+    ['an error', '{ personsConnection(first: -1) { nodes { id } } persons { items { id } } }'],
+    ['a refusal', '{ nope }'],
+  ])(
+    'does not change the answer that is %s, and a second one costs no upstream request unless it failed',
+    async (name, query) => {
+      const expected = await got(plain, query);
+      for (let turn = 0; turn < 2; turn += 1) {
+        const before = requests();
+        const { headers, text, status } = await got(cached, query);
+        const { etag, 'last-modified': _, ...others } = headers;
+        expect({ status, headers: others, text }).toEqual(expected);
+        const isKept = !/error|refusal/.test(name);
+        expect(etag !== undefined).toBe(isKept);
+        if (isKept && turn === 1) expect(requests()).toBe(before);
+      }
+    },
+  );
+
+  test('keeps a stream as a whole list, and counts it once', async () => {
+    const query = `query Streamed ${STREAM}`;
+    await got(cached, query, { accept: 'multipart/mixed' });
+    const before = requests();
+    const { text } = await got(cached, query, { accept: 'multipart/mixed' });
+    expect(requests()).toBe(before);
+    expect(JSON.parse(text)).toMatchObject({ data: { allPersons: { length: 120 } } });
+    expect(text).not.toContain('responseCache');
+    const line = cached.logged.findLast(({ msg }) => msg === 'request');
+    expect(line).toMatchObject({ status: 200, operationType: 'query' });
+    expect(await registry.metrics()).toContain(
+      'graphql_envelop_request{operationName="Streamed",operationType="query"} 1\n',
+    );
+  });
+
+  test('answers an entity tag with 304, and no caller who may not have the answer', async () => {
+    const query = '{ allPersons(limit: 2) { firstName } }';
+    const headers = { 'if-none-match': (await got(cached, query)).headers['etag']! };
+    const before = requests();
+    expect(await got(cached, query, { headers })).toMatchObject({ status: 304, text: '' });
+    expect((await got(cached, query, { headers, key: '' })).status).toBe(401);
+    const { text } = await got(cached, query, { key: WRITER });
+    expect([text.includes('FORBIDDEN'), text.includes('"data"')]).toEqual([true, false]);
+    expect(requests()).toBe(before);
+  });
+});
