@@ -1,254 +1,291 @@
 import { printSchema } from 'graphql';
-import { describe, expect, test } from 'vitest';
-import type { EntityReport } from '../../src/schema/derivation/entities.ts';
+import { expect, test } from 'vitest';
 import type { ListReport } from '../../src/schema/derivation/adapters.ts';
+import type { EntityReport } from '../../src/schema/derivation/entities.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
 
-const PAGES = `
-  type Note { id: ID! text: String size: Int }
-  type NotePage { items: [Note!]! pageInfo: PageInfo! total: Int }
-  type JobPage { items: [Job!]! pageInfo: PageInfo! }
-  type ThingPage { items: [Thing!]! pageInfo: PageInfo! }
+/** `%` stands for the arguments of a paged list. */
+const TYPES = `
+  type Note { id: ID! text: String }
+  type Plain { text: String }
+  type Job implements Named { id: ID! name: String nr: Int note: Note tags: [String] done: Boolean sized(by: Int!): Int }
+  type Desk { id: ID! notes(%): NotePage! }
+  type Holder { desk: Desk }
+  type Brick implements Wall { notes(%): NotePage! }
+  type Failure { id: ID! code: String }
+  type News { id: ID! message: String }
+  type AllNotes { id: ID! }
+  type HRJob { id: ID! }
+  type hrJob { id: ID! }
+  interface Named { name: String }
+  interface Wall { notes(%): NotePage! }
+  interface AnyFault { id: ID }
+  type Barred implements AnyFault { id: ID }
+  type Locked { message: String! }
+  type Faulty { id: ID! }
+  type Counted { id: ID message: Int }
+  type Rejected { id: ID! }
+  union DeskResult = Desk | Failure
+  union DeskOrHolder = Desk | Holder
+  union DeskOrNews = Desk | News
+  union JobResult = Job | Failure | Barred | Locked | News | Faulty | Counted
+  union JobOrOther = Job | Rejected
+  union Two = NotePage | JobPage
   union Thing = Job | Note
-  type PageInfo { hasNextPage: Boolean! endCursor: String }
-`;
+  union Mixed = Note | Plain
+  input Where { id: ID }
+  type NotePage { items: [Note!]! pageInfo: PageInfo! total: Int sized(by: Int!): Int }
+  type MaybePage { items: [Note]! pageInfo: PageInfo! }
+  type PlainPage { items: [Plain!]! pageInfo: PageInfo! }
+  type JobPage { items: [Job!]! pageInfo: PageInfo! }
+  type RejectedPage { items: [Rejected!]! pageInfo: PageInfo! }
+  type ThingPage { items: [Thing!]! pageInfo: PageInfo! }
+  type MixedPage { items: [Mixed!]! pageInfo: PageInfo! }
+  type AllNotesPage { items: [AllNotes!]! pageInfo: PageInfo! }
+  type HRJobPage { items: [HRJob!]! pageInfo: PageInfo! }
+  type hrJobPage { items: [hrJob!]! pageInfo: PageInfo! }
+  type TagPage { items: [String] pageInfo: PageInfo }
+  type ArgPage { items(of: Int!): [Note!]! pageInfo: PageInfo! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }`;
 
-describe('a nested list is derived where its parent is reached again', () => {
-  test.each([
-    ['by the shortest name', 'jobById(id: ID!): Job getJob(id: ID!): Job!', 'getJob(id: …)'],
-    ['by the first of the alphabet', 'bJob(id: ID!): Job aJob(id: ID!): Job', 'aJob(id: …)'],
-    ['by a field that takes options', 'job(id: ID!, draft: Boolean): Job', 'job(id: …)'],
-    ['by a field that returns a result', 'job(id: ID!): JobResult', 'job(id: …)'],
-    ['by a result beside a type without an id', 'job(id: ID!): HintResult', 'job(id: …)'],
-    [
-      'by the type itself before a result',
-      'job(id: ID!): JobResult jobById(id: ID!): Job',
-      'jobById(id: …)',
-    ],
-    ['not by an id of another type', 'job(id: Int!): Job', null],
-    ['not where more is required', 'job(id: ID!, year: Int!): Job', null],
-    ['not where the id may be left out', 'job(id: ID): Job', null],
-    ['not by a result with another record', 'job(id: ID!): NewsResult', null],
-    ['not by a path without an id', 'holder: Holder', null],
-  ])('%s', (_, fields, parent) => {
-    const used = (name: string, sdl: string) => (fields.includes(name) ? sdl : '');
-    const sdl = `type Query { ${fields} }
-      ${used('Holder', 'type Holder { job: Job }')}
-      ${used('NewsResult', 'union NewsResult = Job | News type News { id: ID! message: String }')}
-      ${used('HintResult', 'union HintResult = Job | Hint type Hint { text: String }')}
-      ${used('JobResult', 'union JobResult = Job | JobError type JobError { id: ID! code: String }')}
-      type Job { id: ID! notes(first: Int, after: String): NotePage! }
-      type Note { id: ID! } type NotePage { items: [Note!]! pageInfo: PageInfo! }
-      type PageInfo { hasNextPage: Boolean! endCursor: String }`;
-    const report = list(sdl, 'Job.notes');
-    expect(report.parent).toBe(parent);
-    expect(report.all).toBe(parent === null ? null : 'allNotes');
-    expect(report.connection).toBe(parent === null ? null : 'notesConnection');
-    if (parent === null) expect(report.why[0]).toContain('"types": { "Job": { "byId": "…" } }');
-  });
-});
+/** @param query the fields of Query; other types may follow behind its brace */
+function serve(query: string, overrides?: unknown, totalCountSeconds?: number) {
+  const sdl = `type Query { ${query} } ${TYPES}`.replaceAll('%', 'first: Int, after: String');
+  return servedOffline(sdl, { overrides, totalCountSeconds });
+}
 
-describe('a record is found', () => {
-  test.each([
-    ['by its id, before any list', 'job(id: ID!): Job jobs(%): JobPage', 'job(id: …)', null],
-    [
-      'in a list without required arguments',
-      'a(%, year: Int!): JobPage jobs(%): JobPage',
-      'jobs',
-      'job',
-    ],
-    ['in a list of its own type', 'a(%): ThingPage jobs(%): JobPage', 'jobs', 'job'],
-    ['in the list with the shortest name', 'jobsOld(%): JobPage jobs(%): JobPage', 'jobs', 'job'],
-    ['in the first list of the alphabet', 'jobs2(%): JobPage jobs1(%): JobPage', 'jobs1', 'job'],
-    ['in a list of several types', 'things(%): ThingPage', 'things', 'job'],
-    ['without a field if its name is taken', 'job: Int jobs(%): JobPage', 'jobs', null],
-  ])('%s', (_, fields, foundBy, field) => {
-    const sdl = `type Query { ${paged(fields)} } type Job { id: ID! } ${PAGES}`;
-    expect(entity(sdl, 'Job')).toMatchObject({ foundBy: `Query.${foundBy}`, field });
-  });
+/** What `schema explain` says, by list or type. */
+function explained(query: string, overrides?: unknown): Record<string, Report> {
+  const { reports } = serve(query, overrides);
+  return Object.fromEntries(reports.map((each) => ['list' in each ? each.list : each.type, each]));
+}
 
-  test('by nothing, if only lists with required arguments have it', () => {
-    const sdl = `type Query { ${paged('jobs(%, year: Int!): JobPage')} plain: Plain }
-      type Plain { id(as: String): ID! } type Job { id: ID! } ${PAGES}`;
-    expect(entity(sdl, 'Job')).toMatchObject({ foundBy: null, field: null });
-    const printed = servedOffline(sdl).subgraphSdl();
-    expect(printed).toContain('type Job @key(fields: "id", resolvable: false)');
-    // A key may not have arguments.
-    expect(printed).toContain('type Plain {');
-  });
+type Report = Partial<ListReport & EntityReport>;
 
-  test('by the field and in no other way, as adapters.json says', () => {
-    const sdl = `type Query { ${paged('jobs(%): JobPage')} job(id: ID!): Job find(key: ID!): Job }
-      type Job { id: ID! nr: Int } ${PAGES}`;
-    const foundBy = (byId: unknown) => entity(sdl, 'Job', { types: { Job: { byId } } }).foundBy;
-    expect(foundBy('find')).toBe('Query.find(key: …)');
-    expect(foundBy(null)).toBe('Query.jobs');
-    const fields = { 'Query.jobs': { identity: 'nr' } };
-    const types = { Job: { byId: null } };
-    expect(entity(sdl, 'Job', { fields, types }).foundBy).toBeNull();
-  });
-
-  test('by an id with the scalar of the service', () => {
-    const { schema } = servedOffline(`scalar Code type Job { id: Code! }
-      type Query { ${paged('jobs(%): JobPage')} } ${PAGES}`);
-    expect(String(schema.getQueryType()!.getFields()['job']!.args[0]!.type)).toBe('Code!');
-  });
-});
-
-describe('names that are taken', () => {
-  test('the arguments of the gateway are renamed if a filter has their name', () => {
-    const { adapters } = servedOffline(`type Query {
-      notes(first: Int, after: String, limit: Int, last: Int, connectionLast: Int, before: Int): NotePage!
-    } type Job { id: ID! } ${PAGES}`);
-    expect(adapters[0]).toMatchObject({
-      all: { limit: 'drainLimit', after: 'after' },
-      connection: { last: 'connectionLast_', before: 'connectionBefore' },
-    });
-  });
-
-  test.each([
-    ['', 'NoteConnection'],
-    ['type NoteConnection { text: String }', 'RelayNoteConnection'],
-    ['type NoteEdge { text: String }', 'RelayNoteConnection'],
-    ['type NoteEdge { text: String } type RelayNoteEdge { text: String }', undefined],
-  ])('with %j the connection is %s', (types, connection) => {
-    const sdl = `type Query { ${paged('notes(%): NotePage')} } type Job { id: ID! } ${PAGES} ${types}`;
-    const { types: named, all, why } = list(sdl, 'Query.notes');
-    expect([all, named?.connection]).toEqual(['allNotes', connection]);
-    if (connection === undefined) {
-      expect(why).toContain('Note has no connection: the service has types of its names.');
-    }
-  });
-
-  test('a record may be null in the connection of a node if one of its lists may have nulls', () => {
-    const sdl = `type Query { ${paged('notes(%): NotePage maybe(%): MaybePage')} } type Job { id: ID! }
-      type MaybePage { items: [Note]! pageInfo: PageInfo! } ${PAGES}`;
-    expect(printSchema(servedOffline(sdl).schema)).toMatch(/type NoteEdge \{[^}]*node: Note\n/);
-  });
-});
-
-describe('adapters.json', () => {
-  const sdl = `type Query { ${paged('notes(%): NotePage jobs(%, cursor: String): JobPage')} one: Note }
-    type Job implements Named { name: String nr: Int } interface Named { name: String } ${PAGES}`;
-  const PII = { scope: 'pii' };
-
-  test('its keys decide about a list', () => {
-    const fields = {
-      'Query.jobs': { identity: 'nr', page: 5, after: 'cursor' },
-      'Query.notes': { count: 'total' },
-    };
-    const { adapters } = servedOffline(sdl, { overrides: { fields } });
-    expect(adapters).toMatchObject([
-      { name: 'notes', count: 'total', identity: 'id' },
-      {
-        name: 'jobs',
-        identity: 'nr',
-        page: 5,
-        after: { name: 'cursor' },
-        connection: { field: 'jobsConnection' },
-      },
-    ]);
-    const skipped = servedOffline(sdl, {
-      overrides: { fields: { 'Query.notes': { skip: true } } },
-    });
-    expect(skipped.adapters.map(({ name }) => name)).toEqual(['jobs']);
-  });
-
-  test.each<[object, RegExp]>([
-    [[], /is not valid:\n.*expected object/],
-    [{ feilds: {} }, /Unrecognized key: "feilds"/],
-    [
-      { fields: { 'Query.notes': { all: 'x' } } },
-      /Unrecognized key: "all"\n.*fields\["Query\.notes"\]/,
-    ],
-    [
-      { fields: { 'Query.nobody': {} } },
-      /fields\.Query\.nobody: there is no such list\. The paged lists are: Query\.notes, Query\.jobs/,
-    ],
-    [{ fields: { 'Query.one': { page: 3 } } }, /fields\.Query\.one: there is no such list/],
-    [
-      { fields: { 'Query.notes': { after: 'first' } } },
-      /this is not a paged list, because first, which adapters\.json names, is not an optional argument/,
-    ],
-    [
-      { fields: { 'Query.notes': { identity: 'nobody' } } },
-      /fields\.Query\.notes: Note has no field nobody\. An identity is a scalar field/,
-    ],
-    [{ fields: { 'Query.notes': { page: 0 } } }, /expected number to be >0/],
-    [{ fields: { 'Query.notes': { count: 'items' } } }, /NotePage has no field items: Int/],
-    [
-      { types: { Nobody: { byId: 'one' } } },
-      /types\.Nobody\.byId: there is no object type of that name with a plain field id/,
-    ],
-    [
-      { types: { Note: { byId: 'one' } } },
-      /types\.Note\.byId: Query\.one is not a field that returns Note, and requires only its id/,
-    ],
-    [
-      { fields: { 'Note.txet': PII } },
-      /Note\.txet: only object types and their fields have scopes/,
-    ],
-    [{ fields: { 'Query.notes(first:)': PII } }, /Query\.notes\(first:\): only object types/],
-    [{ fields: { 'Named.name': PII } }, /Named\.name: .* Write the scope at its types: Job\./],
-    [{ types: { Thing: PII } }, /Thing: only object .* Write the scope at its types: Job, Note\./],
-    [{ fields: { 'Note.text': { scop: 'pii' } } }, /Unrecognized key: "scop"/],
-    [{ fields: { 'Note.text': { scope: 'p ii' } } }, /must be a scope/],
-    [{ fields: { 'Note.text': { scope: 'read' } } }, /must not be read, drain, write or router/],
-    [
-      { fields: { 'Note.text': { ...PII, page: 3 } } },
-      /fields\.Note\.text: there is no such list\./,
-    ],
-  ])('%j is refused', (overrides, mistake) => {
-    expect(() => servedOffline(sdl, { overrides })).toThrow(mistake);
-  });
-
-  test('all mistakes about the schema are reported at once', () => {
-    const overrides = { fields: { 'Query.nobody': {} }, types: { Job: { byId: 'x' } } };
-    expect(() => servedOffline(sdl, { overrides })).toThrow(/ has 2 mistakes:/);
-  });
-});
+const summary = ({ all, connection, types, field, why = [] }: Report = {}) =>
+  [all, connection, types?.connection, field, ...why].join(' ');
 
 test.each([
-  ['tags(first: Int): TagPage', 'not a list of objects'],
-  ['plain: [Note]', 'does not return a page'],
-  ['notes(first: Int): NotePage', 'it has no argument after: String'],
-  ['notes(first: Int, after: Int): NotePage', 'only cursors of type String or ID can be passed on'],
-  ['notes(first: Int, after: String!): NotePage', 'after is required'],
-  ['notes(after: String): NotePage', 'it has no argument first: Int'],
-  [
-    'notes(first: Int, cursorA: String, cursorB: String): NotePage',
-    '"fields": { "Query.notes": { "after": "cursorA" } }',
-  ],
-  ['notes(first: Int, after: String): ArgPage', 'ArgPage.items has required arguments'],
-  ['notes(first: Int, after: String): Two', 'several types of Two are pages: NotePage, JobPage'],
-  ['notes(first: Int, after: String): IntPage', 'IntInfo.endCursor has the type Int'],
-  ['notes(first: Int, after: String): BarePage', 'Bare has no hasNextPage: Boolean'],
-])('%s is not derived, and explain says why', (field, why) => {
-  const sdl = `type Query { ${field} } type TagPage { items: [String] pageInfo: PageInfo } type Job { id: ID! }
-    type ArgPage { items(of: Int!): [Note!]! pageInfo: PageInfo! } union Two = NotePage | JobPage
-    type IntPage { items: [Note!]! pageInfo: IntInfo! } type IntInfo { hasNextPage: Boolean! endCursor: Int }
-    type BarePage { items: [Note!]! pageInfo: Bare! } type Bare { endCursor: String } ${PAGES}`;
-  const report = list(sdl, `Query.${/^\w+/.exec(field)![0]}`);
-  expect(report).toMatchObject({ all: null, connection: null });
-  expect(report.why[0]).toContain(why);
+  ['by the shortest name', 'aDeskById(id: ID!): Desk getDesk(id: ID!): Desk!', 'getDesk(id: …)'],
+  ['by the first of the alphabet', 'bDesk(id: ID!): Desk aDesk(id: ID!): Desk', 'aDesk(id: …)'],
+  ['by a field that takes options', 'desk(id: ID!, draft: Boolean): Desk', 'desk(id: …)'],
+  ['by a field that returns a result', 'desk(id: ID!): DeskResult', 'desk(id: …)'],
+  ['by a result beside a type without an id', 'desk(id: ID!): DeskOrHolder', 'desk(id: …)'],
+  ['before a result', 'desk(id: ID!): DeskResult deskById(id: ID!): Desk', 'deskById(id: …)'],
+  ['by an id alone', 'desk(id: ID!, of: Int!): Desk deskById(id: ID!): Desk', 'deskById(id: …)'],
+  ['not by an id of another type', 'desk(id: Int!): Desk', null],
+  ['not where more is required', 'desk(id: ID!, of: Int!): Desk', null],
+  ['not where the id may be left out', 'desk(id: ID): Desk', null],
+  ['not by a result with another record', 'desk(id: ID!): DeskOrNews', null],
+  ['not by a path without an id', 'holder: Holder', null],
+])('a nested list is derived where its parent is reached again, %s', (_, query, parent) => {
+  const [all, connection] = parent === null ? [null, null] : ['allNotes', 'notesConnection'];
+  const hint = parent === null ? '"types": { "Desk": { "byId": "…" } }' : 'first and after';
+  const { 'Desk.notes': report } = explained(query);
+  expect(report).toMatchObject({ parent, all, connection });
+  expect(summary(report)).toContain(hint);
 });
 
-function paged(fields: string): string {
-  return fields.replaceAll('%', 'first: Int, after: String');
-}
+const byId = (field: string | null) => ({ types: { Job: { byId: field } } });
 
-function reports(sdl: string, overrides?: unknown) {
-  return servedOffline(sdl, { overrides }).reports;
-}
+test.each<[how: string, query: string, foundBy: string | null, field?: string, overrides?: object]>(
+  [
+    ['by its id, before any list', 'job(id: ID!): Job jobs(%): JobPage', 'job(id: …)'],
+    ['without required arguments', 'a(%, of: Int!): JobPage jobs(%): JobPage', 'jobs', 'job'],
+    ['in a list of its own type', 'a(%): ThingPage jobs(%): JobPage', 'jobs', 'job'],
+    ['in the list with the shortest name', 'aJobs(%): JobPage jobs(%): JobPage', 'jobs', 'job'],
+    ['in the first list of the alphabet', 'jobs2(%): JobPage jobs1(%): JobPage', 'jobs1', 'job'],
+    ['in a list of several types', 'things(%): ThingPage', 'things', 'job'],
+    ['without a field if its name is taken', 'job: Int jobs(%): JobPage', 'jobs'],
+    ['by a result, without a field', 'job(id: ID!): JobResult', 'job(id: …)'],
+    ['by a result of another name', 'find(id: ID!): JobResult', 'find(id: …)', 'job'],
+    ['not by a result of two types on pages', 'job(id: ID!): JobOrOther r(%): RejectedPage', null],
+    ['not where more is required', 'jobs(%, of: Int!): JobPage', null],
+    ['by adapters.json', 'a: Job find(key: ID!): Job', 'find(key: …)', undefined, byId('find')],
+    ['by its optional id', 'a: Job find(id: ID): Job', 'find(id: …)', undefined, byId('find')],
+    ['by its result', 'find(key: Int!): JobResult', 'find(key: …)', 'job', byId('find')],
+    ['not by its id there', 'job(id: ID!): Job jobs(%): JobPage', 'jobs', undefined, byId(null)],
+    [
+      'not in a list that another field identifies',
+      'jobs(%): JobPage',
+      null,
+      undefined,
+      { fields: { 'Query.jobs': { identity: 'nr' } } },
+    ],
+  ],
+)('a record is found %s', (_, query, foundBy, field = null, overrides) => {
+  const { Job } = explained(query, overrides);
+  expect(Job).toMatchObject({ foundBy: foundBy && `Query.${foundBy}`, field });
+});
 
-function list(sdl: string, coordinate: string): ListReport {
-  return reports(sdl).find(
-    (each): each is ListReport => 'list' in each && each.list === coordinate,
-  )!;
-}
+test('of a result, errors are known by their names and interfaces, or a message without an id', () => {
+  const query = 'job(id: ID!): JobResult jobs(%): JobPage';
+  const errors = ['Failure', 'Barred', 'Locked'].map(
+    (name) => `${name} is null if it says not found, otherwise an error; `,
+  );
+  const others = 'News is null; Faulty is null; Counted is null.';
+  expect(summary(explained(query)['Job'])).toContain(
+    `Job is one of the types of JobResult; ${errors.join('')}${others}`,
+  );
+  // Its name is taken by the field that returns it.
+  expect(serve(query).warnings).toEqual([]);
+  const listed = explained('find(id: ID!): JobOrOther rejected(%): RejectedPage', byId('find'));
+  expect(summary(listed['Job'])).toContain('Rejected is null.');
+});
 
-function entity(sdl: string, type: string, overrides?: unknown): EntityReport {
-  return reports(sdl, overrides).find(
-    (each): each is EntityReport => 'type' in each && each.type === type,
-  )!;
-}
+test('an id with arguments, and one that is a Boolean or an object, is no key', () => {
+  const query = `id: ID } type Flag { id: Boolean! } type Held { id: Plain }
+    type Asked { id(as: String): ID! } type Given { id(as: String!): ID!`;
+  const sdl = serve(query).subgraphSdl();
+  expect(sdl).toContain('type News @key(fields: "id", resolvable: false)');
+  for (const type of ['Query', 'Flag', 'Held', 'Asked', 'Given']) {
+    expect(sdl).toContain(`type ${type} {`);
+  }
+});
+
+const CLASH = 'is not derived: a field of that name already exists.';
+
+/** What is said of a list or a type; nothing of what is none. */
+test.each([
+  ['x(first: Int, startAfter: String, of: Int): NotePage', 'Query.x', 'takes first and startAfter'],
+  ['x(first: Int, after: ID): NotePage', 'Query.x', 'allX xConnection'],
+  ['x(first: Int, cursorId: Int, cursor: String): NotePage', 'Query.x', 'takes first and cursor,'],
+  ['x(%): PlainPage', 'Query.x', '"fields": { "Query.x": { "identity": "…" } }'],
+  ['x(%): MixedPage', 'Query.x', 'xConnection MixedConnection'],
+  ['x(%): MixedPage', 'Query.x', 'Plain has no plain field id: if the list changes meanwhile,'],
+  ['wall: Wall', 'Wall.notes', 'Wall is an interface'],
+  ['x(%): NotePage', 'NotePage.items', undefined],
+  ['a: Int } type Mutation { x(%): NotePage', 'Mutation.x', undefined],
+  ['x(%): NotePage allX: Int', 'Query.x', `Query.allX ${CLASH}`],
+  ['x(%): NotePage X(%): NotePage', 'Query.X', `Query.allX ${CLASH}`],
+  ['x(%): AllNotesPage notes(%): NotePage', 'AllNotes', `Query.allNotes ${CLASH}`],
+  ['a(%): HRJobPage b(%): hrJobPage', 'hrJob', `Query.hrJob ${CLASH}`],
+  ['x(%): NotePage', 'Query.x', 'allX xConnection NoteConnection'],
+  ['x(%): NotePage } type NoteConnection { a: Int', 'Query.x', 'RelayNoteConnection'],
+  ['x(%): NotePage } type NoteEdge { a: Int', 'Query.x', 'RelayNoteConnection'],
+  [
+    'x(%): NotePage } type NoteEdge { a: Int } type RelayNoteEdge { a: Int',
+    'Query.x',
+    'Note has no connection: the service has types of its names.',
+  ],
+])('with %s, explain says of %s: %s', (query, place, says) => {
+  const { [place]: report } = explained(query);
+  if (says === undefined) expect(report).toBeUndefined();
+  else expect(summary(report)).toContain(says);
+});
+
+const bare = (fields: string) =>
+  `x(%): BarePage } type BarePage { items: [Note!]! pageInfo: Bare! } type Bare { ${fields}`;
+
+test.each([
+  ['x(first: Int): TagPage', 'not a list of objects'],
+  ['x: [Note]', 'does not return a page'],
+  ['x(after: String): Job', 'Job has no list called items'],
+  ['x(%): Bare } type Bare { items: [Note]', 'Bare has no pageInfo'],
+  ['x(first: Int): NotePage', 'it has no argument after: String'],
+  ['x(first: Int, after: Int): NotePage', 'only cursors of type String or ID can be passed on'],
+  ['x(first: Int, after: String!): NotePage', 'after is required'],
+  ['x(after: String): NotePage', 'it has no argument first: Int'],
+  ['x(first: Float, after: String): NotePage', 'it has no argument first: Int'],
+  ['x(first: Int, beforeCursor: String): NotePage', 'it has no argument after: String'],
+  ['x(first: Int, cursorA: String, cursorB: String): NotePage', '{ "after": "cursorA" }'],
+  ['x(%): ArgPage', 'ArgPage.items has required arguments'],
+  ['x(%): Two', 'several types of Two are pages: NotePage, JobPage'],
+  [bare('hasNextPage: Boolean! endCursor: Int'), 'Bare.endCursor has the type Int'],
+  [bare('hasNextPage: Int endCursor: String'), 'Bare has no hasNextPage: Boolean'],
+  [bare('endCursor: String'), 'Bare has no hasNextPage: Boolean'],
+  [bare('hasNextPage: Boolean'), 'Bare has no endCursor'],
+])('%s is not derived, and explain says why', (query, why) => {
+  const { 'Query.x': report } = explained(query);
+  expect(report).toMatchObject({ all: null, connection: null });
+  expect(summary(report)).toContain(why);
+});
+
+test('the arguments of the gateway are renamed if a filter has their name', () => {
+  const { adapters } = serve(
+    'notes(%, limit: Int, drainLimit: Int, drainLimit_: Int, last: Int, before: Int): NotePage!',
+  );
+  expect(adapters[0]).toMatchObject({
+    all: { limit: 'drainLimit__', after: 'after' },
+    connection: { last: 'connectionLast', before: 'connectionBefore' },
+  });
+});
+
+test('the schema says what callers have to know about a list', () => {
+  const query = `notes(%, "Only these." of: Int, as: String): NotePage maybe(%): MaybePage
+    desk(id: ID!): Desk find(key: Int!): JobResult`;
+  const overrides = { fields: { 'Query.notes': { count: 'total' } }, ...byId('find') };
+  const sdl = printSchema(serve(query, overrides).schema);
+  for (const part of [
+    // A record may be null in the connection of a node if one of its lists may have nulls.
+    /type NoteEdge \{[^}]*node: Note\n/,
+    /allMaybe\([^)]*\): \[Note\]\n/,
+    /"""Only these\."""\s+of: Int/,
+    /"""A filter of the service\."""\s+as: String/,
+    /The first page is fetched together with its Desk;/,
+    /Where the service reports it with a page/,
+    /Such a count may be up to 10 minutes old\./,
+    /job\([^)]*id: Int!\s+\): Job/,
+  ]) {
+    expect(sdl).toMatch(part);
+  }
+  expect(printSchema(serve(query, overrides, 30).schema)).toContain('up to 60 seconds old');
+  expect(printSchema(serve(query, overrides, 0).schema)).not.toContain('Such a count');
+});
+
+const LISTS = `notes(%): NotePage jobs(%, cursor: String): JobPage one: Note
+  job(id: ID!): Job by(where: Where!): Job two(a: ID!, b: ID!): Job`;
+
+test('the keys of adapters.json decide about a list', () => {
+  const fields = {
+    'Query.jobs': { identity: 'nr', page: 5, after: 'cursor' },
+    'Query.notes': { count: 'total' },
+  };
+  expect(serve(LISTS, { fields }).adapters).toMatchObject([
+    { name: 'notes', count: 'total', identity: 'id' },
+    { name: 'jobs', identity: 'nr', page: 5, after: { name: 'cursor' } },
+  ]);
+  const { adapters } = serve(LISTS, { fields: { 'Query.notes': { skip: true } } });
+  expect(adapters.map(({ name }) => name)).toEqual(['jobs']);
+});
+
+const PII = { scope: 'pii' };
+const ofField = (field: string, override: object) => ({ fields: { [field]: override } });
+const ofJobs = (override: object) => ofField('Query.jobs', override);
+
+const ofType = (type: string, byIdField: string) => ({ types: { [type]: { byId: byIdField } } });
+const NO_ID = 'there is no object type of that name with a plain field id.';
+
+test.each<[overrides: object, says: string]>([
+  [[], 'expected object'],
+  [{ feilds: {} }, 'Unrecognized key: "feilds"'],
+  [ofJobs({ all: 'x' }), 'Unrecognized key: "all"'],
+  [ofField('Query.nobody', {}), 'The paged lists are: Query.notes, Query.jobs'],
+  [ofField('Query.one', { page: 3 }), 'fields.Query.one: there is no such list'],
+  [ofJobs({ after: 'first' }), 'because first, which adapters.json names, is not an optional'],
+  [ofJobs({ identity: 'nobody' }), 'Job has no field nobody. An identity is a scalar field'],
+  [ofJobs({ identity: 'sized' }), 'sized has required arguments.'],
+  [ofJobs({ identity: 'tags' }), 'tags is a list.'],
+  [ofJobs({ identity: 'note' }), 'note is not a scalar.'],
+  [ofJobs({ identity: 'done' }), 'done is a Boolean.'],
+  [ofJobs({ page: 0 }), 'expected number to be >0'],
+  [ofField('Query.notes', { count: 'items' }), 'NotePage has no field items: Int'],
+  [ofField('Query.notes', { count: 'sized' }), 'NotePage has no field sized: Int'],
+  [ofType('Nobody', 'one'), `types.Nobody.byId: ${NO_ID}`],
+  [ofType('Plain', 'one'), `types.Plain.byId: ${NO_ID}`],
+  [ofType('Note', 'one'), 'Query.one is not a field that returns Note, and requires only its id'],
+  [ofType('Note', 'job'), 'Query.job is not a field that returns Note'],
+  [ofType('Job', 'by'), 'Query.by is not a field that returns Job'],
+  [ofType('Job', 'two'), 'Query.two is not a field that returns Job'],
+  [ofField('Note.txet', PII), 'Note.txet: only object types and their fields have scopes'],
+  [ofField('Query.notes(first:)', PII), 'Query.notes(first:): only object types'],
+  [ofField('Named.name', PII), 'Write the scope at its types: Job.'],
+  [{ types: { Thing: PII } }, 'Write the scope at its types: Job, Note.'],
+  [ofField('Note.text', { scop: 'pii' }), 'Unrecognized key: "scop"'],
+  [ofField('Note.text', { scope: 'p ii' }), 'must be a scope'],
+  [ofField('Note.text', { scope: 'read' }), 'must not be read, drain, write or router'],
+  [ofField('Note.text', { ...PII, page: 3 }), 'fields.Note.text: there is no such list.'],
+  [{ ...ofField('Query.nobody', {}), ...ofType('Job', 'x') }, ' has 2 mistakes:'],
+])('adapters.json with %j is refused', (overrides, says) => {
+  expect(() => serve(LISTS, overrides)).toThrow(says);
+});
