@@ -88,32 +88,32 @@ test.each([
 
 const byId = (field: string | null) => ({ types: { Job: { byId: field } } });
 
-test.each<[how: string, query: string, foundBy: string | null, field?: string, overrides?: object]>(
+type Found = [string, string, foundBy: string | null, field?: string | null, overrides?: object];
+
+test.each<Found>([
+  ['by its id, before any list', 'job(id: ID!): Job jobs(%): JobPage', 'job(id: …)'],
+  ['without required arguments', 'a(%, of: Int!): JobPage jobs(%): JobPage', 'jobs', 'job'],
+  ['in a list of its own type', 'a(%): ThingPage jobs(%): JobPage', 'jobs', 'job'],
+  ['in the list with the shortest name', 'aJobs(%): JobPage jobs(%): JobPage', 'jobs', 'job'],
+  ['in the first list of the alphabet', 'jobs2(%): JobPage jobs1(%): JobPage', 'jobs1', 'job'],
+  ['in a list of several types', 'things(%): ThingPage', 'things', 'job'],
+  ['without a field if its name is taken', 'job: Int jobs(%): JobPage', 'jobs'],
+  ['by a result, without a field', 'job(id: ID!): JobResult', 'job(id: …)'],
+  ['by a result of another name', 'find(id: ID!): JobResult', 'find(id: …)', 'job'],
+  ['not by a result of two types on pages', 'job(id: ID!): JobOrOther r(%): RejectedPage', null],
+  ['not where more is required', 'jobs(%, of: Int!): JobPage', null],
+  ['by adapters.json', 'a: Job find(key: ID!): Job', 'find(key: …)', null, byId('find')],
+  ['by its optional id', 'a: Job find(id: ID): Job', 'find(id: …)', null, byId('find')],
+  ['by its result', 'find(key: Int!): JobResult', 'find(key: …)', 'job', byId('find')],
+  ['not by its id there', 'job(id: ID!): Job jobs(%): JobPage', 'jobs', null, byId(null)],
   [
-    ['by its id, before any list', 'job(id: ID!): Job jobs(%): JobPage', 'job(id: …)'],
-    ['without required arguments', 'a(%, of: Int!): JobPage jobs(%): JobPage', 'jobs', 'job'],
-    ['in a list of its own type', 'a(%): ThingPage jobs(%): JobPage', 'jobs', 'job'],
-    ['in the list with the shortest name', 'aJobs(%): JobPage jobs(%): JobPage', 'jobs', 'job'],
-    ['in the first list of the alphabet', 'jobs2(%): JobPage jobs1(%): JobPage', 'jobs1', 'job'],
-    ['in a list of several types', 'things(%): ThingPage', 'things', 'job'],
-    ['without a field if its name is taken', 'job: Int jobs(%): JobPage', 'jobs'],
-    ['by a result, without a field', 'job(id: ID!): JobResult', 'job(id: …)'],
-    ['by a result of another name', 'find(id: ID!): JobResult', 'find(id: …)', 'job'],
-    ['not by a result of two types on pages', 'job(id: ID!): JobOrOther r(%): RejectedPage', null],
-    ['not where more is required', 'jobs(%, of: Int!): JobPage', null],
-    ['by adapters.json', 'a: Job find(key: ID!): Job', 'find(key: …)', undefined, byId('find')],
-    ['by its optional id', 'a: Job find(id: ID): Job', 'find(id: …)', undefined, byId('find')],
-    ['by its result', 'find(key: Int!): JobResult', 'find(key: …)', 'job', byId('find')],
-    ['not by its id there', 'job(id: ID!): Job jobs(%): JobPage', 'jobs', undefined, byId(null)],
-    [
-      'not in a list that another field identifies',
-      'jobs(%): JobPage',
-      null,
-      undefined,
-      { fields: { 'Query.jobs': { identity: 'nr' } } },
-    ],
+    'not in a list that another field identifies',
+    'jobs(%): JobPage',
+    null,
+    null,
+    { fields: { 'Query.jobs': { identity: 'nr' } } },
   ],
-)('a record is found %s', (_, query, foundBy, field = null, overrides) => {
+])('a record is found %s', (_, query, foundBy, field = null, overrides) => {
   const { Job } = explained(query, overrides);
   expect(Job).toMatchObject({ foundBy: foundBy && `Query.${foundBy}`, field });
 });

@@ -7,59 +7,40 @@ import {
 } from '../support/gateway/over-service.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
+const BEHIND = fc.constantFrom('nothing', 'union', 'interface');
+
 /** How the list of a service is made. */
-interface Habits {
-  readonly cursor: string;
-  readonly first: 'Int' | 'Int!' | 'Int! = 20';
-  readonly after: 'String' | 'String! = ""';
-  /** Names of filters, of which some are names of the gateway's own arguments. */
-  readonly filters: readonly string[];
-  /** What the records are identified by: without an id, by nothing or by the field that adapters.json names. */
-  readonly identity: 'id' | 'nothing' | 'value';
-  readonly items: 'objects' | 'interfaces';
-  readonly isNullable: boolean;
-  /** What `hasNextPage` is on the last page. */
-  readonly hasNext: false | null;
-  /** Whether the page has a field that counts all records, which adapters.json names. */
-  readonly isCounted: boolean;
-  readonly cap: number;
-  readonly records: number;
-  readonly isNested: boolean;
-  /** What the page, and the fields that return one object, are behind. */
-  readonly page: Behind;
-  readonly byId: Behind;
-  /** Whether the result of a record may also be a public form of it. */
-  readonly hasPublicForm: boolean;
-}
-
-type Behind = 'nothing' | 'union' | 'interface';
-
-const BEHIND: fc.Arbitrary<Behind> = fc.constantFrom('nothing', 'union', 'interface');
-
-const HABITS: fc.Arbitrary<Habits> = fc.record({
+const HABITS = fc.record({
   cursor: fc.constantFrom('after', 'afterCursor', 'cursor', 'pageCursor', 'startAfter'),
   first: fc.constantFrom('Int', 'Int!', 'Int! = 20'),
   after: fc.constantFrom('String', 'String! = ""'),
+  /** Names of filters, of which some are names of the gateway's own arguments. */
   filters: fc.subarray(['limit', 'after', 'last', 'before', 'beforeCursor', 'named']),
-  identity: fc.constantFrom('id', 'nothing', 'value'),
+  /** What the records are identified by: without an id, by nothing or by the field that adapters.json names. */
+  identity: fc.constantFrom('id', 'nothing', 'code'),
   items: fc.constantFrom('objects', 'interfaces'),
   isNullable: fc.boolean(),
+  /** What `hasNextPage` is on the last page. */
   hasNext: fc.constantFrom(false, null),
+  /** Whether the page has a field that counts all records, which adapters.json names. */
   isCounted: fc.boolean(),
   cap: fc.constantFrom(7, 12, 50, 200),
   records: fc.nat(130),
   isNested: fc.boolean(),
+  /** What the page, and the fields that return one object, are behind. */
   page: BEHIND,
   byId: BEHIND,
+  /** Whether the result of a record may also be a public form of it. */
   hasPublicForm: fc.boolean(),
 });
 
-/** Filters have the names of all arguments of the gateway, and one is a cursor for the other direction. */
-const CLASHING: Habits = {
+type Habits = typeof HABITS extends fc.Arbitrary<infer Value> ? Value : never;
+
+const USUAL: Habits = {
   cursor: 'pageCursor',
   first: 'Int!',
   after: 'String',
-  filters: ['limit', 'after', 'last', 'before', 'beforeCursor'],
+  filters: [],
   identity: 'id',
   items: 'objects',
   isNullable: false,
@@ -72,6 +53,9 @@ const CLASHING: Habits = {
   byId: 'nothing',
   hasPublicForm: false,
 };
+/** Filters have the names of all arguments of the gateway, and one is a cursor for the other direction. */
+const CLASHING = { ...USUAL, filters: ['limit', 'after', 'last', 'before', 'beforeCursor'] };
+const BY_CODE: Habits = { ...USUAL, identity: 'code', items: 'interfaces', records: 60 };
 
 test('lists with random habits are derived, and give what the service has', async () => {
   await fc.assert(
@@ -79,65 +63,56 @@ test('lists with random habits are derived, and give what the service has', asyn
       const { records, identity, isNested } = habits;
       await using world = await startWorld(habits);
       const all = Array.from({ length: records }, (_, index) => `v${index}`);
-      const [open, close] = !isNested
-        ? ['', '']
-        : habits.byId === 'nothing'
-          ? ['box: box(id: 1) {', '}']
-          : ['box: box(id: 1) { ... on Box {', '} }'];
-      const ask = async (field: string, variables: Record<string, unknown> = {}) => {
-        const head = field.includes('$after') ? 'query ($after: String)' : '';
-        const query = `${head} { ${open} ${field} ${close} }`;
-        const { data, errors } = await world.ask<Record<string, Part> & { box: Part }>(
-          query,
-          variables,
+      const inBox = (field: string) =>
+        isNested ? `box(id: 1) { ... on Box { ${field} } }` : field;
+      const ask = async (field: string, after?: string | null) => {
+        const head = after === undefined ? '' : 'query ($after: String)';
+        const { data, errors } = await world.ask<Part & { box: Part }>(
+          `${head} { ${inBox(field)} }`,
+          { after },
         );
-        expect(errors, query).toBeUndefined();
-        return (isNested ? data.box : data) as unknown as Part;
+        expect(errors, field).toBeUndefined();
+        return isNested ? data.box : data;
+      };
+      const drained = async (field: string, after?: string) =>
+        (await ask(`all: ${field} { value }`, after)).all.map(({ value }) => value);
+      const page = async (args: string, after?: string | null) => {
+        const { page: found } = await ask(`page: rowsConnection${args} ${PAGE}`, after);
+        return { ...found, values: found.edges.map(({ node }) => node.value) };
       };
 
-      for (let walk = 0; walk < 2; walk += 1) {
-        const { all: drained } = await ask('all: allRows { value }');
-        expect(drained!.map(({ value }) => value)).toEqual(all);
-      }
+      expect(await drained('allRows')).toEqual(all);
+      expect(await drained('allRows')).toEqual(all);
       if (identity === 'nothing') {
-        const { errors } = await world.ask('{ rowsConnection { totalCount } }');
+        const { errors } = await world.ask(`{ ${inBox('rowsConnection { totalCount }')} }`);
         expect(errors?.[0]?.message).toMatch(/Cannot query field "rowsConnection"/);
         return;
       }
-      const { page } = await ask('page: rowsConnection { totalCount }');
-      expect(page!.totalCount).toBe(records);
-      const size = 1 + (seed % 60);
-      const behind = filtersOf(habits).includes('after') ? 'connectionAfter' : 'after';
+      const isTaken = (name: string) => filtersOf(habits).includes(name);
+      const behind = isTaken('after') ? 'connectionAfter' : 'after';
       const paged: string[] = [];
       for (let after: string | null = null; ;) {
-        const { page: next }: Part = await ask(
-          `page: rowsConnection(first: ${size}, ${behind}: $after) { edges { cursor node { value } } pageInfo { hasNextPage } }`,
-          { after },
-        );
-        paged.push(...next!.edges.map(({ node }) => node.value));
-        if (!next!.pageInfo.hasNextPage) break;
-        after = next!.edges.at(-1)!.cursor;
+        const next = await page(`(first: ${1 + (seed % 60)}, ${behind}: $after)`, after);
+        paged.push(...next.values);
+        expect(next.totalCount).toBe(records);
+        if (!next.pageInfo.hasNextPage) break;
+        after = next.edges.at(-1)!.cursor;
       }
       expect(paged).toEqual(all);
-      const { page: first } = await ask('page: rowsConnection(first: 1) { edges { cursor } }');
-      for (const { cursor } of first!.edges) {
-        const drainAfter = filtersOf(habits).includes('after') ? 'drainAfter' : 'after';
-        const field = `all: allRows(${drainAfter}: $after) { value }`;
-        const { all: rest } = await ask(field, { after: cursor });
-        expect(rest!.map(({ value }) => value)).toEqual(all.slice(1));
+      const first = await page('(first: 9)');
+      for (const [at, { cursor }] of first.edges.entries()) {
+        const after = isTaken('after') ? 'drainAfter' : 'after';
+        expect(await drained(`allRows(${after}: $after)`, cursor)).toEqual(all.slice(at + 1));
       }
-      const last = habits.filters.includes('last') ? 'connectionLast' : 'last';
-      const { page: end } = await ask(
-        `page: rowsConnection(${last}: 3) { edges { cursor node { value } } }`,
-      );
-      expect(end!.edges.map(({ node }) => node.value)).toEqual(all.slice(-3));
+      const last = isTaken('last') ? 'connectionLast' : 'last';
+      expect((await page(`(${last}: 3)`)).values).toEqual(all.slice(-3));
       if (identity === 'id') await findById(world, habits);
       if (habits.page === 'nothing') return;
       const { message, extensions } = REFUSAL;
       for (const from of [0, 1]) {
         world.refusePages(from);
         const { data, errors } = await world.ask<Record<string, unknown>>(
-          `{ ${open} all: allRows { value } ${close} }`,
+          `{ ${inBox('all: allRows { value }')} }`,
         );
         if (from >= records || (from > 0 && records <= habits.cap && records <= 50)) continue;
         expect(isNested ? data['box'] : data).toEqual({ all: null });
@@ -156,10 +131,15 @@ test('lists with random habits are derived, and give what the service has', asyn
       numRuns: randomRuns(40),
       timeout: 60_000,
       interruptAfterTimeLimit: 90_000,
-      examples: [[CLASHING, 4]],
+      examples: [
+        [CLASHING, 4],
+        [BY_CODE, 0],
+      ],
     },
   );
 }, 120_000);
+
+const PAGE = '{ totalCount edges { cursor node { value } } pageInfo { hasNextPage } }';
 
 /** Records, missing ones, public forms and refused ones, each as a router asks for them. */
 async function findById(world: World, { records, byId, items }: Habits): Promise<void> {
@@ -184,8 +164,8 @@ const PUBLIC = 1_000_001;
 const REFUSED = 1_000_003;
 
 interface Part {
-  readonly all?: readonly { readonly value: string }[];
-  readonly page?: {
+  readonly all: readonly { readonly value: string }[];
+  readonly page: {
     readonly totalCount: number;
     readonly edges: readonly { readonly cursor: string; readonly node: { value: string } }[];
     readonly pageInfo: { readonly hasNextPage: boolean };
@@ -197,34 +177,32 @@ interface World extends GatewayOverService {
   refusePages(from: number): void;
 }
 
+/** Different ones are never treated as one, and a record without one keeps its position. */
+const CODES = ['a', 'A', '', 'a,', 'é"\\', '1', '01', null, null] as const;
+
 async function startWorld(habits: Habits): Promise<World> {
   const { cursor, cap, isCounted, identity, isNested } = habits;
   const sdl = sdlOf(habits);
   const rows = Array.from({ length: habits.records }, (_, index) => ({
     __typename: typeAt(index, habits),
     id: index,
+    code: index in CODES ? CODES[index] : `c${index}`,
     value: `v${index}`,
   }));
-  const page = (args: PageArgs & Record<string, unknown>) => {
+  let refusedFrom = Infinity;
+  const list = (_: unknown, args: PageArgs & Record<string, unknown>) => {
     const after = args[cursor] as string | null | undefined;
-    const { items, pageInfo } = pageOf(
+    if (Number(after ?? 0) >= refusedFrom) return errorOf('FORBIDDEN');
+    const { pageInfo, ...page } = pageOf(
       rows,
       { first: args.first ?? null, after: after ?? null },
       cap,
     );
     // Some services have null on the last page.
     const hasNextPage = pageInfo.hasNextPage || habits.hasNext;
-    return {
-      __typename: 'RowPage',
-      items,
-      pageInfo: { ...pageInfo, hasNextPage },
-      count: rows.length,
-    };
+    return { __typename: 'RowPage', ...page, pageInfo: { ...pageInfo, hasNextPage } };
   };
-  let refusedFrom = Infinity;
-  const list = (_: unknown, args: PageArgs & Record<string, unknown>) =>
-    Number(args[cursor] ?? 0) >= refusedFrom ? errorOf('FORBIDDEN') : page(args);
-  const row = (_: unknown, { id }: { id: number }) => rows[id] ?? missing(id, habits) ?? null;
+  const row = (_: unknown, { id }: { id: number }) => rows[id] ?? missing(id, habits);
   const resolvers = {
     Query: {
       ...(isNested ? { box: () => ({ __typename: 'Box', id: 1 }) } : { rows: list }),
@@ -232,18 +210,13 @@ async function startWorld(habits: Habits): Promise<World> {
     },
     ...(isNested && { Box: { rows: list } }),
   };
-  const key = isNested ? 'Box.rows' : 'Query.rows';
-  const overrides = {
-    fields: {
-      [key]: {
-        ...(isCounted && { count: 'count' }),
-        ...(identity === 'value' && { identity: 'value' }),
-      },
-    },
+  const override = {
+    ...(isCounted && { count: 'count' }),
+    ...(identity === 'code' && { identity }),
   };
   const started = await startGatewayOverService(
     { schema: makeExecutableSchema(sdl, resolvers) },
-    { snapshot: sdl, overrides },
+    { snapshot: sdl, overrides: { fields: { [isNested ? 'Box.rows' : 'Query.rows']: override } } },
   );
   return { ...started, refusePages: (from) => void (refusedFrom = from) };
 }
@@ -263,8 +236,8 @@ function errorOf(code: string) {
 }
 
 /** What the service returns for an id that is none of a record's. */
-function missing(id: number, { byId, hasPublicForm }: Habits): object | undefined {
-  if (byId === 'nothing') return undefined;
+function missing(id: number, { byId, hasPublicForm }: Habits): object | null {
+  if (byId === 'nothing') return null;
   if (id === PUBLIC && hasPublicForm) return { __typename: 'RowPublic', id, value: 'public' };
   return errorOf(id === REFUSED ? 'FORBIDDEN' : 'NOT_FOUND');
 }
@@ -273,47 +246,53 @@ function filtersOf({ filters, cursor }: Habits): readonly string[] {
   return filters.filter((name) => name !== cursor);
 }
 
-/** Their fields of one name have several types. */
-const ERRORS = ['RowError', 'RowLockedError'];
-
 function sdlOf(habits: Habits): string {
-  const { cursor, items, isCounted, identity } = habits;
+  const { cursor, items, isCounted, isNested, byId } = habits;
+  // Their fields of one name have several types.
+  const errors = ['RowError', 'RowLockedError'];
+  const results = [
+    { name: 'RowsResult', behind: habits.page, of: 'RowPage', members: ['RowPage', ...errors] },
+    { name: 'BoxResult', behind: byId, of: 'Box', members: ['Box', ...errors] },
+    {
+      name: 'RowResult',
+      behind: byId,
+      of: typeAt(0, habits),
+      members: [typeAt(0, habits), ...errors, ...(habits.hasPublicForm ? ['RowPublic'] : [])],
+    },
+  ].filter(({ of }) => of !== 'Box' || isNested);
+  const typeOf = (object: string) => {
+    const result = results.find(({ of, behind }) => of === object && behind !== 'nothing');
+    return result?.name ?? object;
+  };
   const args = [
     `first: ${habits.first}`,
     `${cursor}: ${cursor === 'after' ? habits.after : 'String'}`,
     ...filtersOf(habits).map((name) => `${name}: ${name === 'beforeCursor' ? 'String' : 'Int'}`),
   ];
-  const results = [
-    resultOf('RowsResult', habits.page, ['RowPage', ...ERRORS]),
-    resultOf('BoxResult', habits.byId, ['Box', ...ERRORS]),
-    resultOf('RowResult', habits.byId, [
-      typeAt(0, habits),
-      ...ERRORS,
-      ...(habits.hasPublicForm ? ['RowPublic'] : []),
-    ]),
-  ];
-  const [rows, box, row] = results.map(({ type }) => type);
-  const list = `rows(${args.join(', ')}): ${rows}!`;
-  const fields = `${identity === 'id' ? 'id: Int!' : ''} value: String!`;
-  /** Defines an object type, with what it has from the results that are interfaces. */
+  const list = `rows(${args.join(', ')}): ${typeOf('RowPage')}!`;
+  const fields = `${habits.identity === 'id' ? 'id: Int!' : ''} code: String value: String!`;
+  /** Defines an object type, with the results that are interfaces. */
   const object = (name: string, ownFields: string, ...above: readonly string[]) => {
-    const interfaces = [
-      ...above,
-      ...results.flatMap(({ type, isInterface, members }) =>
-        isInterface && members.includes(name) ? [type] : [],
-      ),
-    ];
-    const also = interfaces.length > above.length ? 'took: Int' : '';
+    const ofResults = results.filter(
+      ({ behind, members }) => behind === 'interface' && members.includes(name),
+    );
+    const interfaces = [...above, ...ofResults.map((result) => result.name)];
     const head = interfaces.length > 0 ? `implements ${interfaces.join(' & ')}` : '';
-    return `type ${name} ${head} { ${ownFields} ${also} }`;
+    return `type ${name} ${head} { ${ownFields} took: Int }`;
   };
+  const definitions = results.map(({ name, behind, members }) => {
+    if (behind === 'nothing') return '';
+    return behind === 'union'
+      ? `union ${name} = ${members.join(' | ')}`
+      : `interface ${name} { took: Int }`;
+  });
   return `
     type Query {
-      ${habits.isNested ? `box(id: Int!): ${box}` : list}
-      ${isFoundById(habits) ? `row(id: Int!): ${row}` : ''}
+      ${isNested ? `box(id: Int!): ${typeOf('Box')}` : list}
+      ${isFoundById(habits) ? `row(id: Int!): ${typeOf(typeAt(0, habits))}` : ''}
     }
-    ${results.map(({ definition }) => definition).join('\n')}
-    ${habits.isNested || habits.byId === 'union' ? object('Box', `id: Int! ${list}`) : ''}
+    ${definitions.join('\n')}
+    ${isNested ? object('Box', `id: Int! ${list}`) : ''}
     ${
       items === 'objects'
         ? object('Row', fields)
@@ -324,20 +303,7 @@ function sdlOf(habits: Habits): string {
     ${object('RowLockedError', 'code: Int! message: String')}
     ${object(
       'RowPage',
-      `items: [Row${habits.isNullable ? '' : '!'}]! pageInfo: PageInfo!
-      ${isCounted ? 'count: Int!' : ''}`,
+      `items: [Row${habits.isNullable ? '' : '!'}]! pageInfo: PageInfo! ${isCounted ? 'count: Int!' : ''}`,
     )}
     type PageInfo { hasNextPage: Boolean${habits.hasNext === null ? '' : '!'} endCursor: String }`;
-}
-
-/** @param members the first of them is what the field is for */
-function resultOf(name: string, behind: Behind, members: readonly [string, ...string[]]) {
-  if (behind === 'nothing') {
-    return { type: members[0], isInterface: false, members, definition: '' };
-  }
-  const isInterface = behind === 'interface';
-  const definition = isInterface
-    ? `interface ${name} { took: Int }`
-    : `union ${name} = ${members.join(' | ')}`;
-  return { type: name, isInterface, members, definition };
 }
