@@ -1,7 +1,7 @@
 /** What `export` writes, and what it says and returns. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { Writable } from 'node:stream';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { exportProgress } from '../../src/cli/export-progress.ts';
 import { startService } from '../service/service.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
@@ -17,12 +17,14 @@ const SDL = `
   type Query {
     persons(first: Int, after: String, status: Status): PersonPage!
     members(first: Int, cursor: String, after: Int): Members!
+    twins(first: Int, after: String): PersonPage!
   }
   enum Status { OPEN CLOSED }
   scalar Decimal
   type PersonPage { items: [Person!]! pageInfo: PageInfo! }
   type Person {
     id: ID! firstName: String salary: Decimal active: Boolean tags: [String] home: Home broken: String
+    old: String @deprecated
     greeting(to: String!): String
   }
   type Home { city: String lines: [String] }
@@ -55,6 +57,10 @@ beforeAll(async () => {
         items: status === 'OPEN' ? PEOPLE.slice(0, 2) : PEOPLE,
         pageInfo: { hasNextPage: false, endCursor: 'x' },
       }),
+      twins: () => ({
+        items: [PEOPLE[0], PEOPLE[0], PEOPLE[1]],
+        pageInfo: { hasNextPage: false, endCursor: 'x' },
+      }),
       members: (_root: unknown, args: PageArgs & { cursor?: string }) =>
         pageOf(MEMBERS, { ...args, after: args.cursor ?? null }, 20),
     },
@@ -73,214 +79,192 @@ afterAll(async () => {
   await gateway[Symbol.asyncDispose]();
   folder[Symbol.dispose]();
 });
-const run = (...args: string[]) => runHere(['export', ...args, '--url', door.url]);
+/** Exports a list with these fields, or those that it has by default. */
+const run = (field: string, fields: string | undefined, options = '', env = {}) => {
+  const selected = fields === undefined ? [] : ['--fields', fields];
+  const args = ['export', field, ...selected, ...options.split(' ').filter(Boolean)];
+  return runHere(args.includes('--url') ? args : [...args, '--url', door.url], env);
+};
 
-describe('what is written', () => {
-  test.each<[string[], string]>([
-    [
-      [
-        'persons',
-        '--format',
-        'csv',
-        '--fields',
-        'id firstName salary active tags home { city lines }',
-      ],
-      `id,firstName,salary,active,tags,home
+const CSV = `id,firstName,salary,active,tags,home
 1,"'=HYPERLINK(""http://x"")",-5,false,"[""a"",""b""]",
 2,"Ann, ""A""\nB",12.5,,,"{""city"":""Bern"",""lines"":[""x""]}"
 3,'-2+3,12345678901234567000,,[],
 4,'@SUM(A1),,,,
-`,
-    ],
-    [
-      ['persons', '--fields', 'salary home { city }', '--limit', '3'],
-      '{"salary":-5,"home":null}\n{"salary":12.5,"home":{"city":"Bern"}}\n{"salary":12345678901234567000,"home":null}\n',
-    ],
-    [['persons', '--args', 'status: OPEN', '--fields', 'id'], '{"id":"1"}\n{"id":"2"}\n'],
-    [
-      ['allPersons', '--fields', 'name: id ... on Person { __typename }', '--limit', '1'],
-      '{"name":"1","__typename":"Person"}\n',
-    ],
-    // Every field that needs neither a selection nor an argument.
-    [
-      ['persons', '--format', 'csv', '--limit', '1'],
-      'id,firstName,salary,active,tags,broken\n1,"\'=HYPERLINK(""http://x"")",-5,false,"[""a"",""b""]",fine\n',
-    ],
-    [
-      ['members', '--fields', OF_MEMBERS],
-      MEMBERS.map((member) => `${JSON.stringify(member)}\n`).join(''),
-    ],
-  ])('export %j', async (args, content) => {
-    expect(await run(...args)).toMatchObject({ code: 0, stdout: content });
-  });
+`;
+/** Every field that needs neither a selection nor an argument, and is not deprecated. */
+const BY_DEFAULT = `id,firstName,salary,active,tags,broken
+1,"'=HYPERLINK(""http://x"")",-5,false,"[""a"",""b""]",fine
+`;
+const SALARIES = `{"salary":-5,"home":null}
+{"salary":12.5,"home":{"city":"Bern"}}
+{"salary":12345678901234567000,"home":null}
+`;
+const lineOf = (record: object) => `${JSON.stringify(record)}\n`;
+const IN_PARTS = MEMBERS.map(lineOf).join('');
 
-  test.each([
-    ['persons.CSV', [], 'id\n1\n'],
-    ['persons.jsonl', [], '{"id":"1"}\n'],
-    ['persons.txt', [], '{"id":"1"}\n'],
-    ['persons.txt', ['--format', 'csv'], 'id\n1\n'],
-  ])('the name %s with the options %j decides on the format', async (name, options, content) => {
-    using others = temporaryFolder();
-    const args = ['--fields', 'id', '--limit', '1', '--output', others.file(name), ...options];
-    expect(await run('persons', ...args)).toMatchObject({ code: 0, stdout: '' });
-    expect(readFileSync(others.file(name), 'utf8')).toBe(content);
-    expect(readdirSync(others.path)).toEqual([name]);
-  });
-
-  test('values that the service cannot give are null, and the exit code says so', async () => {
-    const { code, stdout, stderr } = await run('persons', '--fields', 'id broken');
-    expect(code).toBe(3);
-    expect(stdout.trimEnd().split('\n').at(-1)).toBe('{"id":"4","broken":null}');
-    expect(stderr).toContain('null: 1, for example: The service cannot read this.');
-  });
-
-  test('an empty list is a file with a header', async () => {
-    await using empty = await startGatewayOverService({ persons: 0 });
-    await using emptyDoor = await listeningGateway(empty);
-    const file = folder.file('empty.csv');
-    const args = ['export', 'persons', '--output', file, '--url', emptyDoor.url];
-    expect((await runHere(args)).code).toBe(0);
-    expect(readFileSync(file, 'utf8')).toBe('id,firstName\n');
-  });
+test.each<[string, string | undefined, string, string]>([
+  ['persons', 'id firstName salary active tags home { city lines }', '--format csv', CSV],
+  ['persons', undefined, '--format csv --limit 1', BY_DEFAULT],
+  ['persons', 'salary home { city }', '--limit 3', SALARIES],
+  ['persons', 'id', '--args status:OPEN', '{"id":"1"}\n{"id":"2"}\n'],
+  ['allPersons', 'a: id ... on Person { b: id }', '--limit 1', '{"a":"1","b":"1"}\n'],
+  ['personsConnection', 'id', '--limit 1', '{"id":"1"}\n'],
+  ['members', OF_MEMBERS, '', IN_PARTS],
+  ['members', OF_MEMBERS, '--limit 60', IN_PARTS],
+  ['members', OF_MEMBERS, '--limit 41', MEMBERS.slice(0, 41).map(lineOf).join('')],
+  // The list has ids twice, so they do not identify its records.
+  ['twins', 'id', '', '{"id":"1"}\n{"id":"1"}\n{"id":"2"}\n'],
+])('the export of %s with the fields %s and %j', async (field, fields, options, content) => {
+  expect(await run(field, fields, options)).toMatchObject({ code: 0, stdout: content });
 });
 
-test.each<[string[], RegExp]>([
-  [['people'], /no list "people" to export\. Choose one of these: persons, members\./],
-  [['members'], /several types.* Name .* with --fields/],
-  [['persons', '--resume'], /--resume continues a file\. Name it with --output/],
-  [['persons', '--fields', 'id } other: allPersons { id'], /--fields .* written as in GraphQL/],
-  [['persons', '--fields', '{id firstName}'], /--fields cannot be read.* without braces around/],
-  [['persons', '--fields', 'id @skip(if: $x)'], /"\$x" is not defined.* Correct --fields/],
-  [['persons', '--args', 'foo', '--fields', 'id'], /Syntax Error.* Correct --fields or --args/],
-  [['persons { id }', '--fields', 'id'], /by its name only/],
-  [['persons', '--args', 'first: 3'], /only one argument named "first"/],
-  [['persons', '--fields', 'nobody'], /Cannot query field "nobody".* Correct --fields/],
-  [['persons', '--output', '/no/such/folder/x'], /path of a file in a folder that exists/],
-  [['persons', '--output', '-'], /--output takes the path of a file.*for the standard output/],
-  [['persons', '--output', '/dev/null'], /which \/dev\/null is not/],
-  [['persons', '--sandbox'], /Set one of the three/],
-  [['persons', '--url', 'https://user:secret@gateway.example.com'], /without a user and password/],
-  [['persons', '--url', 'localhost:4000'], /begins with http:/],
-])('a mistake ends with 2 and a sentence: %j', async (args, sentence) => {
-  const { code, stdout, stderr } = await runHere(['export', '--url', door.url, ...args]);
-  expect({ code, stdout, stderr }).toEqual({
-    code: 2,
-    stdout: '',
-    stderr: expect.stringMatching(sentence),
-  });
+test.each([
+  ['persons.CSV', '', 'id\n1\n'],
+  ['persons.jsonl', '', '{"id":"1"}\n'],
+  ['persons.txt', '--format csv', 'id\n1\n'],
+])('the name %s with the options "%s" decides on the format', async (name, options, content) => {
+  using others = temporaryFolder();
+  const done = await run('persons', 'id', `--limit 1 --output ${others.file(name)} ${options}`);
+  expect(done).toMatchObject({ code: 0, stdout: '' });
+  expect(readFileSync(others.file(name), 'utf8')).toBe(content);
+  expect(readdirSync(others.path)).toEqual([name]);
+});
+
+test('values that the service cannot give are null, and the exit code says so', async () => {
+  const { code, stdout, stderr } = await run('persons', 'id broken');
+  expect(code).toBe(3);
+  expect(stdout.trimEnd().split('\n').at(-1)).toBe('{"id":"4","broken":null}');
+  expect(stderr).toContain('null: 1, for example: The service cannot read this.');
+});
+
+test('an empty list is a file with a header', async () => {
+  await using empty = await startGatewayOverService({ persons: 0 });
+  await using emptyDoor = await listeningGateway(empty);
+  const file = folder.file('empty.csv');
+  expect((await run('persons', undefined, `--output ${file} --url ${emptyDoor.url}`)).code).toBe(0);
+  expect(readFileSync(file, 'utf8')).toBe('id,firstName\n');
+});
+
+test.each<[string, string | undefined, string, RegExp]>([
+  ['people', undefined, '', /no list "people" to export\. .* these: persons, members, twins\./],
+  ['members', undefined, '', /several types.* Name .* with --fields/],
+  ['persons { id }', 'id', '', /by its name only/],
+  ['persons', 'id } other: allPersons { id', '', /--fields .* written as in GraphQL/],
+  ['persons', '{id firstName}', '', /--fields cannot be read.* without braces around/],
+  ['persons', 'id } query { persons', '', /--fields cannot be read/],
+  ['persons', 'id @skip(if: $x)', '', /"\$x" is not defined.* Correct --fields/],
+  ['persons', 'nobody', '', /Cannot query field "nobody".* Correct --fields/],
+  ['persons', 'id', '--args foo', /Syntax Error.* Correct --fields or --args/],
+  ['persons', 'id', '--args first:3', /only one argument named "first"/],
+  ['persons', 'id', '--resume', /--resume continues a file\. Name it with --output/],
+  ['persons', 'id', '--output /no/such/folder/x', /path of a file in a folder that exists/],
+  ['persons', 'id', '--output -', /--output takes the path of a file.*for the standard output/],
+  ['persons', 'id', '--output /dev/null', /which \/dev\/null is not/],
+  ['persons', 'id', '--sandbox', /Set one of the three/],
+  ['persons', 'id', '--url https://user:secret@gateway.example.com', /without a user and password/],
+  ['persons', 'id', '--url localhost:4000', /begins with http:/],
+  ['persons', 'id', '--url elsewhere', /begins with http:/],
+])('a mistake ends with 2 and a sentence: %s %s %s', async (field, fields, options, sentence) => {
+  const { code, stdout, stderr } = await run(field, fields, options);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toMatch(sentence);
   expect(stderr).not.toMatch(/^\s+at |user:secret/m);
 });
 
-describe('with keys', () => {
-  test('a key decides what is exported, from a production gateway with small windows too, and is never sent in clear text', async () => {
-    const apiKeys = [entryFor('reader', 'ui', 'read')];
-    await using closed = await startGatewayOverService(
-      { persons: 1_000 },
-      {
-        config: { introspection: false, connectionMax: 100, auth: { apiKeys, jwt: undefined } },
-        overrides: { fields: { 'Person.firstName': { scope: 'pii' } } },
-      },
-    );
-    await using closedDoor = await listeningGateway(closed);
-    const file = folder.file('keys.ndjson');
-    const persons = (key: string | undefined, ...args: string[]) =>
-      runHere(
-        ['export', 'persons', ...args, '--url', `${closedDoor.url}/graphql/`],
-        key === undefined ? {} : { EXPORT_API_KEY: key },
-      );
-    const to = ['--fields', 'key: id', '--output', file];
-    for (const [key, args, code, sentence] of [
-      [undefined, to, 2, /Set EXPORT_API_KEY/],
-      ['wrong', to, 2, /Set EXPORT_API_KEY/],
-      ['reader', ['--output', file], 2, /Name them with --fields/],
-      ['reader', ['--fields', 'id firstName'], 2, /the scope "pii".* other fields with --fields/],
-      ['reader', to, 0, /\n1,000 records/],
-    ] as const) {
-      const done = await persons(key, ...args);
-      expect(done).toMatchObject({ code, stderr: expect.stringMatching(sentence) });
-    }
-    expect(readFileSync(file, 'utf8').match(/^\{"key":.*\}$/gm)).toHaveLength(1_000);
-    const clear = await runHere(['export', 'persons', '--url', 'http://gateway.example.com'], {
-      EXPORT_API_KEY: 'secret-key',
-    });
-    expect(clear).toMatchObject({ code: 2, stderr: expect.stringContaining('https://') });
-    expect(clear.stderr).not.toContain('secret-key');
-  });
+test('a key decides what is exported, from a production gateway with small windows too, and is never sent in clear text', async () => {
+  const apiKeys = [entryFor('reader', 'ui', 'read')];
+  await using closed = await startGatewayOverService(
+    { persons: 1_000 },
+    {
+      config: { introspection: false, connectionMax: 100, auth: { apiKeys, jwt: undefined } },
+      overrides: { fields: { 'Person.firstName': { scope: 'pii' } } },
+    },
+  );
+  await using closedDoor = await listeningGateway(closed);
+  const file = folder.file('keys.ndjson');
+  const to = `--output ${file} --url ${closedDoor.url}/graphql/`;
+  for (const [EXPORT_API_KEY, fields, code, sentence] of [
+    ['', 'key: id', 2, /Set EXPORT_API_KEY/],
+    ['wrong', 'key: id', 2, /Set EXPORT_API_KEY/],
+    ['reader', undefined, 2, /Name them with --fields/],
+    ['reader', 'id firstName', 2, /the scope "pii".* other fields with --fields/],
+    ['reader', 'key: id', 0, /\n1,000 records/],
+  ] as const) {
+    const done = await run('persons', fields, to, { EXPORT_API_KEY });
+    expect(done).toMatchObject({ code, stderr: expect.stringMatching(sentence) });
+  }
+  expect(readFileSync(file, 'utf8').match(/^\{"key":.*\}$/gm)).toHaveLength(1_000);
+  const plain = '--url http://gateway.example.com';
+  const clear = await run('persons', 'id', plain, { EXPORT_API_KEY: 'secret-key' });
+  expect(clear).toMatchObject({ code: 2, stderr: expect.stringContaining('https://') });
+  expect(clear.stderr).not.toContain('secret-key');
 });
 
-describe('without a gateway', () => {
-  test('the sandbox is exported, with a notice', async () => {
-    const env = { SCHEMA_PREFIX: 'Recruiting', PAGES_PER_MINUTE: '1' };
-    const file = folder.file('sandbox.csv');
-    const args = ['export', 'recruitingPersons', '--sandbox', '--output', file];
-    const { code, stderr } = await runHere(args, env);
-    expect({ code, stderr }).toEqual({
-      code: 0,
-      stderr: expect.stringMatching(/SANDBOX[^]*137 records in \S+sandbox\.csv, in /),
-    });
-    expect(readFileSync(file, 'utf8').trim().split('\n')).toHaveLength(138);
-  });
-
-  test('the service of the settings is exported beside a gateway on the same token store', async () => {
-    const service = await startService({ persons: 60, expiresIn: 1 });
-    onTestFinished(() => service.close());
-    const store = { TOKEN_STORE: `sqlite:${folder.file('tokens.db')}` };
-    const env = { RECRUITING_URL: service.url, ...store, AUTH_API_KEYS: '' };
-    const empty = await runHere(['export', 'persons'], env);
-    expect(empty).toMatchObject({
-      stdout: '',
-      stderr: expect.stringMatching(/tokens import <link>/),
-    });
-    // The link is imported as by `serve`, and callers need no credential.
-    const first = await runHere(['export', 'persons'], { ...env, TOKEN_LINK: service.tokenLink });
-    expect(first).toMatchObject({ code: 0, stderr: expect.stringContaining('\n60 records, in ') });
-    // Two exports at the same time, each of which needs a refresh: one exchange serves both, and no token is lost.
-    const both = await Promise.all([1, 2].map(() => runHere(['export', 'persons'], env)));
-    expect(both.map(({ code }) => code)).toEqual([0, 0]);
-    expect((await runHere(['tokens', 'status'], env)).stdout).not.toMatch(/lost|uncertain/);
-  });
-
-  test.each<[string[], Record<string, string>, RegExp]>([
-    [[], {}, /RECRUITING_URL.*--url.*--sandbox/],
-    [['--sandbox'], { RECRUITING_ULR: 'https://x.example' }, /RECRUITING_ULR/],
-    [['--sandbox'], { NODE_ENV: 'production' }, /RECRUITING_URL is not set/],
-    [
-      ['--sandbox'],
-      { RECRUITING_URL: 'https://x.example', AUTH_API_KEYS: '' },
-      /Set one of the three/,
-    ],
-    [['--sandbox'], { EXPORT_API_KEY: 'a-key' }, /EXPORT_API_KEY .* Add --url/],
-  ])('made-up people are not exported by mistake: %j %j', async (options, env, sentence) => {
-    const file = folder.file('mistake');
-    const exit = await runHere(['export', 'persons', '--output', file, ...options], env);
-    expect(exit).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(sentence) });
-    expect(existsSync(file)).toBe(false);
-  });
+test('the sandbox is exported, with a notice', async () => {
+  const env = { SCHEMA_PREFIX: 'Recruiting', PAGES_PER_MINUTE: '1' };
+  const file = folder.file('sandbox.csv');
+  const args = ['export', 'recruitingPersons', '--sandbox', '--output', file];
+  const { code, stderr } = await runHere(args, env);
+  expect(stderr).toMatch(/SANDBOX[^]*137 records in \S+sandbox\.csv, in /);
+  expect(code).toBe(0);
+  expect(readFileSync(file, 'utf8').trim().split('\n')).toHaveLength(138);
 });
 
-describe('progress', () => {
-  test('a terminal shows the records that were written, and the rate', async () => {
-    const args = ['export', 'members', '--fields', OF_MEMBERS, '--url', door.url];
-    const { stderr } = await runHere(args, {}, [], { isTerminal: true });
-    expect(stderr).toMatch(/\r\S*60 records {2}[\d,]+\/s/);
-    expect(stderr).toMatch(/60 records, in .*\.\n$/);
-  });
+test('the service of the settings is exported beside a gateway on the same token store', async () => {
+  const service = await startService({ persons: 60, expiresIn: 1 });
+  onTestFinished(() => service.close());
+  const TOKEN_STORE = `sqlite:${folder.file('tokens.db')}`;
+  const env = { RECRUITING_URL: service.url, TOKEN_STORE, AUTH_API_KEYS: '' };
+  const persons = (more = {}) => runHere(['export', 'persons'], { ...env, ...more });
+  const empty = await persons();
+  expect([empty.stdout, empty.stderr]).toEqual(['', expect.stringMatching(/tokens import <link>/)]);
+  // The link is imported as by `serve`, and callers need no credential.
+  const first = await persons({ TOKEN_LINK: service.tokenLink });
+  expect(first).toMatchObject({ code: 0, stderr: expect.stringContaining('\n60 records, in ') });
+  // Two exports at the same time, each of which needs a refresh: one exchange serves both, and no token is lost.
+  const both = await Promise.all([persons(), persons()]);
+  expect(both.map(({ code }) => code)).toEqual([0, 0]);
+  expect((await runHere(['tokens', 'status'], env)).stdout).not.toMatch(/lost|uncertain/);
+});
 
-  test('a log gets a line after 10 seconds and then each minute, with the rate', () => {
-    const clock = new ManualClock();
-    let log = '';
-    const stream = new Writable({
-      write: (chunk, _encoding, done) => {
-        log += String(chunk);
-        done();
-      },
-    });
-    const progress = exportProgress(stream, clock);
-    for (let second = 1; second <= 100; second += 1) {
-      clock.jump(SECOND);
-      progress.show(1_000 + 500 * second, 1_000);
-    }
-    expect(log).toBe('6,000 records  500/s\n36,000 records  500/s\n');
-    expect(progress.end()).toBe('1 min 40 s');
+const ELSEWHERE = { RECRUITING_URL: 'https://x.example' };
+
+test.each<[string[], Record<string, string>, RegExp]>([
+  [[], {}, /RECRUITING_URL.*--url.*--sandbox/],
+  [['--sandbox'], { RECRUITING_ULR: 'https://x.example' }, /RECRUITING_ULR/],
+  [['--sandbox'], { NODE_ENV: 'production' }, /RECRUITING_URL is not set/],
+  [['--sandbox'], ELSEWHERE, /Set one of the three/],
+  [['--sandbox'], { EXPORT_API_KEY: 'a-key' }, /EXPORT_API_KEY .* Add --url/],
+  [[], { ...ELSEWHERE, EXPORT_API_KEY: 'a-key' }, /EXPORT_API_KEY .* Add --url/],
+])('made-up people are not exported by mistake: %j %j', async (options, env, sentence) => {
+  const file = folder.file('mistake');
+  const exit = await runHere(['export', 'persons', '--output', file, ...options], env);
+  expect(exit).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(sentence) });
+  expect(existsSync(file)).toBe(false);
+});
+
+test('a terminal shows the records that were written, and the rate', async () => {
+  const args = ['export', 'members', '--fields', OF_MEMBERS, '--url', door.url];
+  const { stderr } = await runHere(args, {}, [], { isTerminal: true });
+  expect(stderr).toMatch(/\r\S*60 records {2}[\d,]+\/s/);
+  expect(stderr).toMatch(/60 records, in .*\.\n$/);
+});
+
+test('a log gets a line after 10 seconds and then each minute, with the rate', () => {
+  const clock = new ManualClock();
+  let log = '';
+  const stream = new Writable({
+    write: (chunk, _encoding, done) => {
+      log += String(chunk);
+      done();
+    },
   });
+  const progress = exportProgress(stream, clock);
+  for (let second = 1; second <= 100; second += 1) {
+    clock.jump(SECOND);
+    progress.show(1_000 + 500 * second, 1_000);
+  }
+  expect(log).toBe('6,000 records  500/s\n36,000 records  500/s\n');
+  expect(progress.end()).toBe('1 min 40 s');
 });
