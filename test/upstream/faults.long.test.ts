@@ -309,14 +309,17 @@ test.each<[string, Reply, sent: 1 | 2 | 4, Seconds | 'passed on']>([
 );
 
 test('no attempt begins later than 30 s after the first, however long the others took', async () => {
+  const sender = senderWith({ priority: 'drain' });
   const clock = new ManualClock();
   const begun: number[] = [];
   const start = clock.elapsed();
-  const sleep = async (ms: number) => clock.jump(ms);
+  const sleep = async (ms: number, signal?: AbortSignal) => {
+    expect(signal).toBe(sender.signal);
+    clock.jump(ms);
+  };
   const { elapsed, now, timer } = clock;
   const parts = { clock: { elapsed, now, timer, sleep }, telemetry: noTelemetry, random: () => 1 };
   const error = codedError('UPSTREAM_UNREACHABLE', 'No.');
-  const sender = senderWith({ priority: 'drain' });
   const send = retry(parts)(async (_, passedOn) => {
     expect(passedOn).toEqual({ ...sender, until: start + 30_000 });
     begun.push(elapsed() - start);

@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest';
+import { loggedFor } from '../support/gateway/operator-lines.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import { fullSdl, fullService } from '../service/full.ts';
+import { after, honest, refusal } from '../service/replies.ts';
+
+// What the gateway does about its tokens then: test/tokens/keeper.test.ts.
+
+const QUERY = 'query ($id: Int!) { candidate(id: $id) { id } }';
+const RENAME = 'mutation { rename(id: 1, name: "Ada") { name } }';
+const CALLERS = 40;
+
+test('requests in flight with an expired token cause one refresh, each is sent again once, and no caller sees an error', async () => {
+  await using gateway = await startUsed();
+  const { service, full, ask } = gateway;
+  const before = counts(gateway);
+  const allThere = service.arrived(before.sent + CALLERS + 1);
+  service.expire();
+  service.answer(after(allThere, honest));
+  const queries = Array.from({ length: CALLERS }, (_, at) => ask(QUERY, { id: at + 1 }));
+  // A mutation as well: it was refused before it was executed.
+  expect(await ask(RENAME)).toEqual({ data: { rename: { name: 'Ada' } } });
+  expect((await Promise.all(queries)).filter(({ errors }) => errors)).toEqual([]);
+  expect(full.sent.renames).toBe(1);
+  const sent = before.sent + 2 * (CALLERS + 1);
+  expect(counts(gateway)).toEqual({ grants: before.grants + 1, sent });
+  const bodies = service.received.map(({ body }) => body).slice(before.sent);
+  const [refused, replayed] = [bodies.slice(0, CALLERS + 1), bodies.slice(CALLERS + 1)];
+  expect(replayed.toSorted()).toEqual(refused.toSorted());
+  const tokens = service.received.slice(-CALLERS - 1).map(({ token }) => token);
+  expect(new Set(tokens).size).toBe(1);
+});
+
+test('a request that was refused with an older token is sent again with the newest, without a refresh', async () => {
+  await using gateway = await startUsed();
+  const { service, ask } = gateway;
+  const { grants, sent } = counts(gateway);
+  const renewed = Promise.withResolvers<void>();
+  service.answer(after(renewed.promise, refusal('any')), refusal('token_expired'), honest);
+  const slow = ask(QUERY, { id: 1 });
+  await service.arrived(sent + 1);
+  expect((await ask(QUERY, { id: 2 })).errors).toBeUndefined();
+  expect(counts(gateway).grants).toBe(grants + 1);
+  renewed.resolve();
+  expect((await slow).errors).toBeUndefined();
+  expect(counts(gateway)).toEqual({ grants: grants + 1, sent: sent + 4 });
+  const [old, , newest, replayed] = service.received.slice(sent).map(({ token }) => token);
+  expect(replayed).toBe(newest);
+  expect(replayed).not.toBe(old);
+});
+
+test('a token that is refused as expired right after its refresh is a coded error, and not a loop', async () => {
+  await using gateway = await startUsed();
+  const { grants, sent } = counts(gateway);
+  gateway.service.answer(refusal('token_expired'));
+  const answer = await gateway.ask(QUERY, { id: 1 });
+  const extensions = { code: 'UPSTREAM_UNAUTHORIZED', retryAfter: 60 };
+  expect(answer).toMatchObject({ errors: [{ path: ['candidate'], extensions }] });
+  expect(loggedFor(gateway.logged, answer)).toMatch(/as expired, .*the clock of the service/);
+  // The new token is seconds old: the nodes of the service may not know it yet.
+  expect(counts(gateway)).toEqual({ grants: grants + 1, sent: sent + 4 });
+  gateway.age(10_000);
+  await Promise.all([1, 2, 3].map((id) => gateway.ask(QUERY, { id })));
+  expect(counts(gateway)).toEqual({ grants: grants + 1, sent: sent + 7 });
+  expect(await gateway.gateway.metrics.text()).toContain('{trouble="unauthorized"} 1');
+});
+
+/** A gateway whose newest token was accepted by the service at least once. */
+async function startUsed() {
+  const full = fullService();
+  const config = { mutations: 'all', upstreamConcurrency: CALLERS + 1 } as const;
+  const gateway = await startGatewayOverService(
+    { schema: full.schema },
+    { snapshot: fullSdl, config },
+  );
+  expect((await gateway.ask(QUERY, { id: 1 })).errors).toBeUndefined();
+  return { ...gateway, full };
+}
+
+function counts({ service: { stats, received } }: Awaited<ReturnType<typeof startUsed>>) {
+  return { grants: stats.requests.oauthToken, sent: received.length };
+}
