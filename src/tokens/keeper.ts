@@ -286,7 +286,7 @@ class TokenKeeper {
    * @throws a coded error if the store fails (the pair may have been imported all the same), and if the service refuses the
    *   refresh token, or the exchange itself: then the pair is in the store, and is exchanged once that is corrected
    */
-  async import(pair: Pair, replace = false): Promise<Imported> {
+  async import(pair: Pair, replace: boolean): Promise<Imported> {
     const outcome = await this.#holder.import(pair, replace).catch((error: unknown) => {
       throw storeError(error);
     });

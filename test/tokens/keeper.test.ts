@@ -85,11 +85,13 @@ const ask = asks('token_expired');
 const puts = (rule: Rule<unknown>) => (world: World) => world.store.update(rule);
 const becomes = (next: State) => puts(() => ({ next, result: undefined }));
 const wins = puts((state, now) => saveOf(state!, 'won')(state, now));
-const imports = (name: string, replace?: boolean) => (world: World) =>
-  void world.keeper
-    .import(pairOf(name), replace)
-    .catch((error: Error) => `${String(codeOf(error))}: ${error.message}`)
-    .then((outcome) => world.seen.push(outcome));
+const imports =
+  (name: string, replace = false) =>
+  (world: World) =>
+    void world.keeper
+      .import(pairOf(name), replace)
+      .catch((error: Error) => `${String(codeOf(error))}: ${error.message}`)
+      .then((outcome) => world.seen.push(outcome));
 const sees = (look: (world: World) => unknown) => async (world: World) =>
   world.seen.push(await look(world));
 const seesToken = sees(async ({ keeper }) => (await keeper.token()).value);
@@ -113,6 +115,7 @@ const upon = (step: Step, answer?: Exchange) => async (world: World) => {
   return answer;
 };
 
+const usualSet = exchanged();
 const lostSet: State = { ...exchanged(), lost: true };
 const movedSet: State = { ...exchanged(), movedTo: 'elsewhere' };
 /** Its access token is the only one: the one before it has expired. */
@@ -168,6 +171,7 @@ test.each<Row>([
     answers: [UNCLEAR],
     happens: [HOUR, seesTroubles, asks('token_revoked'), 1_000],
     seen: [sends(1), ['uncertain'], sends(1), gets('access-next')],
+    alarms: [/The service gave no clear answer/],
   },
   {
     fault: 'a process that died: it is waited for, and then the refresh token is sent once more',
@@ -246,8 +250,8 @@ test.each<Row>([
   {
     fault: 'a refresh token that may be sent again in a few seconds: a caller waits for it',
     set: { ...refusedSet, savedAt: NOON - MINUTE },
-    happens: [tells('accepted', 2), 1_000, ask, 5_000],
-    seen: [sends(2), gets('access-next')],
+    happens: [tells('accepted', 2), 1_000, ask, 1_000, seesSent(0, 0), 5_000],
+    seen: [true, sends(2), gets('access-next')],
   },
   {
     fault: 'a service that cannot be reached for an hour: it is asked within seconds of its return',
@@ -256,7 +260,28 @@ test.each<Row>([
     happens: [HOUR, { exchange: undefined }, 11_000, seesToken],
     seen: [sends(1), 'access-next'],
   },
+  {
+    fault: 'a service that asks for a pause of 10 minutes: it gets it',
+    set: imported(),
+    answers: [{ ...UNSENT, retryAfter: 600 }],
+    happens: [595_000, seesSent(1, 1), 30_000, seesToken],
+    seen: [sends(1), true, sends(1), 'access-next'],
+  },
   // Stores and files
+  {
+    fault: 'an older copy takes the place of the store before a claim: the newest pair is put back',
+    happens: [
+      [
+        tells('accepted', 2),
+        6_000,
+        { meanwhile: becomes({ ...imported(), id: usualSet.id }) },
+        ask,
+      ],
+      MINUTE,
+    ],
+    seen: [gets('UPSTREAM_UNREACHABLE')],
+    stored: { generation: 2, pair: pairOf('2') },
+  },
   {
     fault: 'a store that is unavailable at the start: it is used as soon as it is back',
     faults: { read: new StoreUnavailable('nothing listens there') },
@@ -265,7 +290,11 @@ test.each<Row>([
   },
   {
     fault: 'a store that is damaged under a running process: one alarm says what helps',
-    happens: [{ read: new Error('file is not a database') }, 5 * MINUTE],
+    happens: [
+      [{ read: new Error('file is not a database') }, 5 * MINUTE, { read: undefined }, MINUTE],
+      sees(({ logged }) => logged.at(-1)?.['msg']),
+    ],
+    seen: ['The tokens are kept again.'],
     alarms: [/cannot be used.*Check that `store` names/],
   },
   {
@@ -495,7 +524,10 @@ test.each<[Trouble, State | null, Step?]>([
   expect(world.seen.at(-1)).toEqual([trouble]);
   expect(lines()).toMatchObject([{ msg: expect.stringMatching(/Callers .*\.$/) }]);
   await take([becomes({ ...exchanged('3'), generation: 9 }), MINUTE], world);
-  expect(lines()).toMatchObject([{}, { level: 30, msg: `The trouble ${trouble} is over.` }]);
+  expect(lines()).toMatchObject([
+    {},
+    { level: 30, isOver: true, msg: `The trouble ${trouble} is over.` },
+  ]);
 });
 
 /** `Array.isArray` does not narrow lists that are readonly. */
@@ -523,7 +555,7 @@ type World = Awaited<ReturnType<typeof worldOf>>;
 
 /** A store, a service, a folder and a clock for a keeper, which is started. */
 async function worldOf({
-  set = exchanged(),
+  set = usualSet,
   answers = [],
   isMute = false,
   link,

@@ -1,7 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { createServer as createNetServer } from 'node:net';
 import { createServer as createHttpsServer } from 'node:https';
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { LinkError, readLink, readTokenFile } from '../../src/tokens/link.ts';
@@ -11,6 +10,7 @@ import {
   tokenService,
   type ClientCredentials,
   type Exchange,
+  type TokenService,
 } from '../../src/tokens/service.ts';
 import {
   listenForTest,
@@ -37,17 +37,6 @@ function serviceAt(baseUrl: string, http = direct, answerMs?: number) {
 type Answer = (response: ServerResponse) => void;
 
 const answering = (answer: Answer) => startServer((_request, response) => answer(response));
-
-/** Sends the refresh token of `pairOf('1')`, and counts the requests. */
-async function exchangeWith(answer: Answer, answerMs?: number) {
-  let requests = 0;
-  const url = await answering((response) => {
-    requests += 1;
-    answer(response);
-  });
-  const outcome = await serviceAt(url, direct, answerMs).exchange(pairOf('1'), always);
-  return { outcome, requests };
-}
 
 /** Nothing else runs in this process. */
 function standStill(ms: number): void {
@@ -93,43 +82,60 @@ const unclear = (why: string, answer?: string | null) => ({
   why,
   ...(answer !== undefined && { answer }),
 });
-const late = (answer: string | null) => unclear('no answer within 0.05 s', answer);
+const LATE = 'no answer within 0.05 s';
 const unsent = (why: RegExp) => ({ kind: 'unsent', why: expect.stringMatching(why) });
 const MISTAKE = { kind: 'unsent', isMistake: true };
 
-/** The form, or the headers, of the one request. */
-async function sentTo(send: (url: string) => Promise<Exchange>) {
-  const seen: { path?: string | undefined; headers?: IncomingHttpHeaders; form?: object } = {};
-  const url = await startServer((request, response) => {
-    const answer = async () => {
-      const form = Object.fromEntries(new URLSearchParams(await text(request)));
-      Object.assign(seen, {
-        path: `${request.method} ${request.url}`,
-        headers: request.headers,
-        form,
-      });
-      json(200, GRANT)(response);
-    };
-    void answer();
-  });
-  expect(await send(url)).toMatchObject({ kind: 'granted' });
-  return seen;
-}
+const basic = (joined: string) => `Basic ${Buffer.from(joined).toString('base64')}`;
+const atAny = (url: string) => ({ url: new URL(url), http: direct, settings: 'the settings' });
+const REFRESH = { grant_type: 'refresh_token', refresh_token: 'refresh-1' };
+const FIELDS = { scope: 'read write', audience: 'x' };
+const NEVER = { grant_type: 'never' };
+const ofClient = (client?: ClientCredentials) => (url: string) =>
+  exchangeAt({ ...atAny(`${url}/a/token?v=2`), client, fields: { ...FIELDS, ...NEVER } });
 
 describe('an exchange', () => {
-  test('is one POST of a form with the refresh token and the agent, on a connection of its own', async () => {
-    expect(await sentTo((url) => serviceAt(url).exchange(pairOf('1'), always))).toMatchObject({
-      path: 'POST /oauth/token',
-      headers: {
-        'api-user-agent': 'test/1',
-        'content-type': 'application/x-www-form-urlencoded',
-        connection: 'close',
-      },
-      form: { grant_type: 'refresh_token', refresh_token: 'refresh-1' },
+  test.each<
+    [
+      string,
+      (url: string) => TokenService['exchange'],
+      sent: { readonly form: object; readonly [fact: string]: unknown },
+    ]
+  >([
+    [
+      'with the recruiting service',
+      (url) => serviceAt(url).exchange,
+      { path: 'POST /oauth/token', agent: 'test/1', form: {} },
+    ],
+    ['of nobody', ofClient(), { form: FIELDS }],
+    ['of a public client', ofClient({ id: 'a' }), { form: { ...FIELDS, client_id: 'a' } }],
+    [
+      'with a secret in the header',
+      ofClient({ id: 'a:b', secret: 'c d%' }),
+      { by: basic('a%3Ab:c+d%25'), form: FIELDS },
+    ],
+    [
+      'with a secret in the body',
+      ofClient({ id: 'a', secret: 'c d', in: 'body' }),
+      { form: { ...FIELDS, client_id: 'a', client_secret: 'c d' } },
+    ],
+  ])('%s is one POST of a form, on a connection of its own', async (_what, exchangeOf, sent) => {
+    const seen: object[] = [];
+    const url = await startServer((request, response) => {
+      const { authorization: by, connection, 'api-user-agent': agent } = request.headers;
+      const answer = async () => {
+        const form = Object.fromEntries(new URLSearchParams(await text(request)));
+        seen.push({ path: `${request.method} ${request.url}`, by, connection, agent, form });
+        json(200, GRANT)(response);
+      };
+      void answer();
     });
+    expect(await exchangeOf(url)(pairOf('1'), always)).toMatchObject({ kind: 'granted' });
+    const usual = { path: 'POST /a/token?v=2', connection: 'close', ...sent };
+    expect(seen).toEqual([{ ...usual, form: { ...usual.form, ...REFRESH } }]);
   });
 
-  test.each<[string, Answer, object]>([
+  test.each<[string, Answer, object, answerMs?: number]>([
     ['a pair', json(200, GRANT), granted()],
     ['a pair with another 2xx', json(201, GRANT), granted()],
     ['blanks around its tokens', grant({ access_token: ' access-2\n' }), granted()],
@@ -195,9 +201,23 @@ describe('an exchange', () => {
     ['a gigabyte', (response) => writeHugeBody(response), unclear('its body is too large')],
     ['a reset', (response) => response.destroy(), unclear('UND_ERR_SOCKET')],
     ['a cut body', cutAfter('{"access_token":'), { kind: 'unclear', answer: '{"access_token":' }],
+    ['nothing', () => {}, unclear(LATE, null), 50],
+    ['a beginning', (response) => void response.write('{"acc'), unclear(LATE, '{"acc'), 50],
+    // Timers run before sockets are read.
+    [
+      'a pair while the process stands still',
+      (response) => void response.end(GRANTED, () => standStill(100)),
+      granted(),
+      50,
+    ],
   ])('that is answered with %s ends as it should, after one request', async (...row) => {
-    const [, answer, expected] = row;
-    const { outcome, requests } = await exchangeWith(answer);
+    const [, answer, expected, answerMs] = row;
+    let requests = 0;
+    const url = await answering((response) => {
+      requests += 1;
+      answer(response);
+    });
+    const outcome = await serviceAt(url, direct, answerMs).exchange(pairOf('1'), always);
     expect(outcome).toMatchObject(expected);
     expect(requests).toBe(1);
     if (outcome.kind === 'unclear') {
@@ -205,41 +225,27 @@ describe('an exchange', () => {
     }
   });
 
-  test.each<[string, Answer, object]>([
-    ['is never answered', () => {}, late(null)],
-    ['trickles', (response) => void response.write('{"acc'), late('{"acc')],
-    // Timers run before sockets are read.
-    [
-      'is answered while the process stands still',
-      (response) => void response.end(GRANTED, () => standStill(100)),
-      granted(),
-    ],
-  ])('that %s for longer than it waits ends with what arrived', async (_what, answer, outcome) => {
-    expect((await exchangeWith(answer, 50)).outcome).toEqual(outcome);
-  });
-
   test.each<[string, () => Promise<string>, RegExp]>([
-    [
-      'connection is refused',
-      refusingAddress,
-      /^ECONNREFUSED: nothing was sent, so check .*HTTPS_/,
-    ],
+    ['connection is refused', refusingAddress, /^ECONNREFUSED: nothing was sent, so .*HTTPS_/],
     ['host is unknown', async () => 'http://nowhere.invalid', /ENOTFOUND|EAI_AGAIN/],
     ['certificate is not trusted', untrusted, /^DEPTH_ZERO_SELF_SIGNED_CERT: /],
-  ])('whose %s was certainly not sent', async (_what, address, why) => {
-    const outcome = await serviceAt(await address()).exchange(pairOf('1'), always);
+    ['proxy refuses to connect', async () => 'https://recruiting.test', /^UND_ERR_\w+: /],
+  ])('whose %s was certainly not sent, and is not asked for', async (_what, address, why) => {
+    const proxy = await startProxy({
+      answer: (socket) => void socket.end('HTTP/1.1 407 No\r\n\r\n'),
+    });
+    const HTTPS_PROXY = `http://${proxy.host}`;
+    const http = proxyAgent({ HTTPS_PROXY, NO_PROXY: 'localhost' });
+    // Connecting can take longer than a claim allows.
+    const { exchange } = serviceAt(await address(), http);
+    const outcome = await exchange(pairOf('1'), () => expect.unreachable());
     expect(outcome).toMatchObject(unsent(why));
   });
 
   test('asks right before the bytes are written whether they may still be sent', async () => {
-    const heard: string[] = [];
-    const server = createNetServer((socket) =>
-      socket.on('data', (data) => heard.push(String(data))),
-    );
-    const url = `http://127.0.0.1:${await listenForTest(server, '127.0.0.1')}`;
+    const url = await answering(() => expect.unreachable());
     const outcome = await serviceAt(url).exchange(pairOf('1'), () => false);
     expect(outcome).toEqual({ kind: 'unsent', why: 'it was too late to send it' });
-    expect(heard.join('')).not.toContain('refresh-1');
   });
 
   test('is written before anything else can run once it may be sent', async () => {
@@ -274,19 +280,6 @@ describe('through a proxy', () => {
       expect(seen).toEqual([['http://recruiting.test/oauth/token', basic('user:password')]]);
     },
   );
-
-  test('that refuses to connect, nothing was sent', async () => {
-    const proxy = await startProxy({
-      answer: (socket) => void socket.end('HTTP/1.1 407 No\r\n\r\n'),
-    });
-    const http = proxyAgent({ HTTPS_PROXY: `http://${proxy.host}` });
-    const asked: string[] = [];
-    const maySend = () => asked.push('whether it may be sent') > 0;
-    const outcome = await serviceAt('https://recruiting.test', http).exchange(pairOf('1'), maySend);
-    expect(outcome.kind).toBe('unsent');
-    // Connecting can take longer than a claim allows.
-    expect(asked).toEqual([]);
-  });
 
   test('that NO_PROXY excludes, the request goes directly', async () => {
     const url = await answering(json(200, GRANT));
@@ -347,31 +340,6 @@ test.each<[string, Uint8Array, RegExp]>([
 });
 
 describe('at any token endpoint', () => {
-  const settings = 'the settings';
-  const at = (url: string) => ({ url: new URL(url), http: direct, settings });
-
-  test.each<[string, ClientCredentials | undefined, string | undefined, object]>([
-    ['no client', undefined, undefined, {}],
-    ['a public client', { id: 'a' }, undefined, { client_id: 'a' }],
-    ['a secret in the header', { id: 'a:b', secret: 'c d%' }, basic('a%3Ab:c+d%25'), {}],
-    [
-      'a secret in the body',
-      { id: 'a', secret: 'c d', in: 'body' },
-      undefined,
-      { client_id: 'a', client_secret: 'c d' },
-    ],
-  ])('the client names itself: %s', async (_, client, authorization, fields) => {
-    const extra = { scope: 'read write', audience: 'x', grant_type: 'never' };
-    const { path, headers, form } = await sentTo((url) => {
-      const endpoint = at(`${url}/realms/one/token?v=2`);
-      return exchangeAt({ ...endpoint, client, fields: extra })(pairOf('1'), always);
-    });
-    const refresh = { grant_type: 'refresh_token', refresh_token: 'refresh-1' };
-    expect(path).toBe('POST /realms/one/token?v=2');
-    expect(headers!.authorization).toBe(authorization);
-    expect(form).toEqual({ scope: 'read write', audience: 'x', ...fields, ...refresh });
-  });
-
   test.each<[what: string, description: unknown, quoted: string]>([
     ['as it is', 'The client is unknown.', 'invalid_client: The client is unknown.'],
     ['not if it is no text', { a: 1 }, 'invalid_client'],
@@ -385,7 +353,7 @@ describe('at any token endpoint', () => {
   ])('the description of an error is quoted %s', async (_what, error_description, quoted) => {
     const body = { error: 'invalid_client', error_description };
     const url = await answering(json(401, body));
-    const exchange = exchangeAt({ ...at(url), client: { id: 'a', secret: 'secret-1' } });
+    const exchange = exchangeAt({ ...atAny(url), client: { id: 'a', secret: 'secret-1' } });
     const { why } = (await exchange(pairOf('1'), always)) as { why: string };
     const advice = 'the service refuses the request itself, so check the settings and the proxy';
     expect(why).toBe(`status 401 (${quoted}): ${advice}`);
@@ -399,7 +367,7 @@ describe('at any token endpoint', () => {
     async (mayKeepToken, flaw) => {
       const url = await answering(json(200, { access_token: 'access-2' }));
       const lifetimes = { accessToken: 3_600, refreshToken: 1_000_000 };
-      const exchange = exchangeAt({ ...at(url), mayKeepToken, lifetimes });
+      const exchange = exchangeAt({ ...atAny(url), mayKeepToken, lifetimes });
       const lives = { expiresIn: 3_600, refreshTokenExpiresIn: 1_000_000 };
       expect(await exchange(pairOf('1'), always)).toEqual({
         kind: 'granted',
@@ -409,10 +377,6 @@ describe('at any token endpoint', () => {
     },
   );
 });
-
-function basic(joined: string): string {
-  return `Basic ${Buffer.from(joined).toString('base64')}`;
-}
 
 async function untrusted(): Promise<string> {
   const server = createHttpsServer(await makeCertificate(), () => {});
