@@ -1,10 +1,11 @@
+import fc from 'fast-check';
 import pino from 'pino';
 import { importPair } from '../../../src/tokens/state.ts';
 import { LinkError } from '../../../src/tokens/link.ts';
 import { chanceFrom, VirtualTime } from './virtual-time.ts';
 import { Database } from './database.ts';
 import { Observer } from './observer.ts';
-import type { Plan, Step } from './plan.ts';
+import { plan as plans, type Plan, type Step } from './plan.ts';
 import {
   Folder,
   Process,
@@ -15,14 +16,6 @@ import {
 } from './process.ts';
 import { Service, type Oddity } from './service.ts';
 
-/** The result of a plan. */
-export interface History {
-  /** The promises that were broken, and when; empty if none was. */
-  readonly violations: readonly string[];
-  /** Everything that happened, a line each. */
-  readonly lines: readonly string[];
-}
-
 /** How long the replicas may take to recover after the last fault. */
 const RECOVERY_MS = 60 * 60_000;
 /** A pair of unknown lifetimes is refreshed by then. */
@@ -30,20 +23,40 @@ const MOST_OF_A_DAY_MS = 25 * 60 * 60_000;
 const LOOK_EVERY_MS = 20_000;
 
 /**
- * Runs a plan. The same plan gives the same history, line by line.
+ * Runs random histories.
+ *
+ * @returns the shortest one that breaks a promise, step by step, with its seed; undefined: none does
  */
-export async function runPlan(plan: Plan): Promise<History> {
-  const world = new World(plan);
+export async function brokenPromise(
+  parameters: Pick<fc.Parameters<unknown>, 'seed' | 'numRuns'>,
+): Promise<string | undefined> {
+  const property = fc.asyncProperty(plans, async (each) => {
+    // The same plan gives the same history, line by line.
+    const world = new World(each);
+    try {
+      await world.start();
+      for (const step of each.steps) await world.take(step);
+      await world.recover();
+      world.expectFewExchanges();
+    } finally {
+      world.end();
+    }
+    const { violations, lines } = world.observer;
+    if (violations.length > 0) throw new Error([...lines, ...violations].join('\n'));
+  });
+  // Histories throw errors by the thousand, and only their messages are read.
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
   try {
-    await world.start();
-    for (const step of plan.steps) await world.take(step);
-    await world.recover();
-    world.expectFewExchanges();
+    const details = await fc.check(property, {
+      ...parameters,
+      unbiased: true,
+      includeErrorInReport: true,
+    });
+    return (await fc.asyncDefaultReportMessage(details)) ?? undefined;
   } finally {
-    world.end();
+    Error.stackTraceLimit = stackTraceLimit;
   }
-  const { violations, lines } = world.observer;
-  return { violations, lines };
 }
 
 class World {

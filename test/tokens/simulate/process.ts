@@ -6,7 +6,7 @@ import { PLAIN_WORDING } from '../../../src/tokens/health.ts';
 import type { Pair } from '../../../src/tokens/pair.ts';
 import type { Received } from '../../../src/tokens/state.ts';
 import { settled, sleepIn, type VirtualTime } from './virtual-time.ts';
-import { BEGINNING, type Database, type Kind } from './database.ts';
+import { BEGINNING, type Database } from './database.ts';
 import type { Observer } from './observer.ts';
 import type { Service } from './service.ts';
 
@@ -24,14 +24,11 @@ export const POINTS = [
   'save',
   'save committed',
   'end',
-] as const satisfies readonly (
-  Kind | `${Kind} committed` | 'connect' | 'send' | 'answer' | 'emergency file'
-)[];
-export type Point = (typeof POINTS)[number];
+] as const;
 
 /** What happens, after a delay, to the process that reaches a point first. */
 export interface Trap {
-  readonly point: Point;
+  readonly point: (typeof POINTS)[number];
   readonly effect: 'kill' | 'stop' | 'terminate' | 'cutOff' | 'noRoom';
   readonly delayMs: number;
   /** How long it is stopped or cut off, or nothing can be written. */

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { brokenPromise } from './check.ts';
+import { brokenPromise } from './history.ts';
 
 // From another seed every night, which the error has.
 test('20,000 histories of replicas break no promise', { timeout: 1_200_000 }, async () => {

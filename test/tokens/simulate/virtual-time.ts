@@ -88,13 +88,9 @@ export interface Chance {
 
 /** @param seed any whole number */
 export function chanceFrom(seed: number): Chance {
-  let state = seed | 0;
-  // Mulberry32.
-  const number = () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  // The multiplier of Lehmer's generator: its first numbers differ little between similar seeds.
+  let state = (Math.abs(seed) % 2_147_483_646) + 1;
+  const number = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
+  number();
   return { number, between: (least, most) => least + Math.floor(number() * (most - least + 1)) };
 }
