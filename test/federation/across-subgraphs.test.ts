@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { altered, honest, json } from '../service/replies.ts';
 import { salaryBandOf, startSupergraph, UNKNOWN_ID } from '../support/supergraph/subgraphs.ts';
 
 type Supergraph = Awaited<ReturnType<typeof startSupergraph>>;
@@ -12,7 +11,6 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   supergraph.recruiting.received.length = 0;
-  supergraph.service.answer(honest);
 });
 afterAll(() => supergraph[Symbol.asyncDispose]());
 
@@ -51,11 +49,10 @@ test('connections of two subgraphs share PageInfo, and their records have fields
   });
 });
 
-const PAYSLIPS = 'query ($of: [ID!]!) { payslips(of: $of) { amount person { name: firstName } } }';
-
 test('200 payslips request their persons once, in the order of the list', async () => {
   const of = persons.slice(0, 200).map(({ id }) => id);
-  expect(await supergraph.ask(PAYSLIPS, { of })).toEqual({
+  const query = 'query ($of: [ID!]!) { payslips(of: $of) { amount person { name: firstName } } }';
+  expect(await supergraph.ask(query, { of })).toEqual({
     data: {
       payslips: persons
         .slice(0, 200)
@@ -66,44 +63,6 @@ test('200 payslips request their persons once, in the order of the list', async 
   expect(more).toEqual([]);
   const representations = of.map((id) => ({ __typename: 'Person', id }));
   expect(Object.values(request!.body.variables!)).toEqual([representations]);
-});
-
-test('a person that cannot be read does not affect the other payslips, and its error is passed on', async () => {
-  const extensions = { code: 'LOCKED' };
-  supergraph.service.answer(
-    altered((answer) => {
-      const [[key, page] = expect.unreachable()] = Object.entries(answer.data);
-      const record = page.items[1]!;
-      const name = Object.keys(record).find((each) => record[each] === persons[1]!.firstName)!;
-      record[name] = null;
-      answer.errors = [{ message: 'Locked.', path: [key, 'items', 1, name], extensions }];
-    }),
-  );
-  const of = persons.slice(0, 3).map(({ id }) => id);
-  const { data, errors } = await supergraph.ask(PAYSLIPS, { of });
-  expect(data).toEqual({
-    payslips: persons.slice(0, 3).map(({ firstName }, at) => ({
-      amount: 1000 + at,
-      person: { name: at === 1 ? null : firstName },
-    })),
-  });
-  // The library that executes it here does not know which of the payslips it is.
-  expect(errors).toMatchObject([{ message: 'Locked.', extensions }]);
-});
-
-test('if the whole list fails, the fields of other subgraphs are still answered', async () => {
-  supergraph.service.answer(honest, honest, json({ errors: [{ message: 'Out of order.' }] }));
-  const { data, errors } = await supergraph.ask(
-    'query ($of: [ID!]!) { allPersons { id } payslips(of: $of) { amount } }',
-    { of: ['anybody'] },
-  );
-  expect(data).toEqual({ allPersons: null, payslips: [{ amount: 1000 }] });
-  const extensions = {
-    code: 'DRAIN_INTERRUPTED',
-    drained: expect.any(Number) as number,
-    resumeAfter: expect.any(String) as string,
-  };
-  expect(errors).toMatchObject([{ path: ['allPersons'], extensions }]);
 });
 
 test('with SCHEMA_PREFIX, persons are resolved under their prefixed name, beside a PageInfo with more fields', async () => {

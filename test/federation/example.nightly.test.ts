@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { askAt } from '../support/gateway/ask-at.ts';
-import { childrenOf, startNpm, startProcess } from '../support/processes/process.ts';
-import { serveRecorded } from '../support/supergraph/recorded-server.ts';
+import { startNpm } from '../support/processes/process.ts';
 import { refusingAddress } from '../support/test-server.ts';
 
 test('examples/supergraph: one command starts two subgraphs and a router that answers one query across both', async () => {
@@ -36,31 +35,5 @@ test('examples/supergraph: one command starts two subgraphs and a router that an
   expect((await program.stop()).code).toBe(0);
   await expect.poll(() => program.isAlive, { timeout: 20_000 }).toBe(false);
 });
-
-test('examples/supergraph: a port in use is named, and the program on it is not presented as the router', async () => {
-  await using other = await serveRecorded(() => Response.json({ data: {} }));
-  const { port } = new URL(other.url);
-  await using program = startProcess([START], { env: { PORT: port } });
-  expect(await program.ended).toMatchObject({
-    code: 1,
-    stdout: '',
-    stderr: `Port ${port} is in use. Set PORT to another one: PORT=4100 npm run supergraph\n`,
-  });
-  expect(other.received).toEqual([]);
-});
-
-test.each([
-  ['router', 'starts', /Starting Hive Gateway/, -1],
-  ['gateway', 'serves', /^router /m, 1],
-])('examples/supergraph ends as soon as its %s ends while it %s', async (name, _, moment, at) => {
-  await using program = startProcess([START]);
-  await program.printed(moment);
-  process.kill(childrenOf(program.pid).at(at)!, 'SIGKILL');
-  const { code, stderr } = await program.ended;
-  expect(code).toBe(1);
-  expect(stderr).toContain(`The ${name} has ended (SIGKILL).\n`);
-});
-
-const START = 'examples/supergraph/start.ts';
 
 const PERSON = { firstName: expect.any(String), salaryBand: expect.stringMatching(/^[ABC]$/) };

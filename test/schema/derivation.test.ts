@@ -23,7 +23,7 @@ const TYPES = `
   type Barred implements AnyFault { id: ID }
   type Locked { message: String! }
   type Faulty { id: ID! }
-  type Counted { id: ID message: Int }
+  type Counted { message: Int }
   type Rejected { id: ID! }
   union DeskResult = Desk | Failure
   union DeskOrHolder = Desk | Holder
@@ -33,12 +33,13 @@ const TYPES = `
   union Two = NotePage | JobPage
   union Thing = Job | Note
   union Mixed = Note | Plain
+  union Refusing = Rejected | Plain
   input Where { id: ID }
   type NotePage { items: [Note!]! pageInfo: PageInfo! total: Int sized(by: Int!): Int }
   type MaybePage { items: [Note]! pageInfo: PageInfo! }
   type PlainPage { items: [Plain!]! pageInfo: PageInfo! }
   type JobPage { items: [Job!]! pageInfo: PageInfo! }
-  type RejectedPage { items: [Rejected!]! pageInfo: PageInfo! }
+  type RejectedPage { items: [Refusing!]! pageInfo: PageInfo! }
   type ThingPage { items: [Thing!]! pageInfo: PageInfo! }
   type MixedPage { items: [Mixed!]! pageInfo: PageInfo! }
   type AllNotesPage { items: [AllNotes!]! pageInfo: PageInfo! }

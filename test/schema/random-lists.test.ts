@@ -7,8 +7,6 @@ import {
 } from '../support/gateway/over-service.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
-const BEHIND = fc.constantFrom('nothing', 'union', 'interface');
-
 /** How the list of a service is made. */
 const HABITS = fc.record({
   cursor: fc.constantFrom('after', 'afterCursor', 'cursor', 'pageCursor', 'startAfter'),
@@ -27,11 +25,8 @@ const HABITS = fc.record({
   cap: fc.constantFrom(7, 12, 50, 200),
   records: fc.nat(130),
   isNested: fc.boolean(),
-  /** What the page, and the fields that return one object, are behind. */
-  page: BEHIND,
-  byId: BEHIND,
-  /** Whether the result of a record may also be a public form of it. */
-  hasPublicForm: fc.boolean(),
+  /** What the page is behind. */
+  page: fc.constantFrom('nothing', 'union', 'interface'),
 });
 
 type Habits = typeof HABITS extends fc.Arbitrary<infer Value> ? Value : never;
@@ -50,8 +45,6 @@ const USUAL: Habits = {
   records: 30,
   isNested: false,
   page: 'nothing',
-  byId: 'nothing',
-  hasPublicForm: false,
 };
 /** Filters have the names of all arguments of the gateway, and one is a cursor for the other direction. */
 const CLASHING = { ...USUAL, filters: ['limit', 'after', 'last', 'before', 'beforeCursor'] };
@@ -63,8 +56,7 @@ test('lists with random habits are derived, and give what the service has', asyn
       const { records, identity, isNested } = habits;
       await using world = await startWorld(habits);
       const all = Array.from({ length: records }, (_, index) => `v${index}`);
-      const inBox = (field: string) =>
-        isNested ? `box(id: 1) { ... on Box { ${field} } }` : field;
+      const inBox = (field: string) => (isNested ? `box(id: 1) { ${field} }` : field);
       const ask = async (field: string, after?: string | null) => {
         const head = after === undefined ? '' : 'query ($after: String)';
         const { data, errors } = await world.ask<Part & { box: Part }>(
@@ -106,7 +98,14 @@ test('lists with random habits are derived, and give what the service has', asyn
       }
       const last = isTaken('last') ? 'connectionLast' : 'last';
       expect((await page(`(${last}: 3)`)).values).toEqual(all.slice(-3));
-      if (identity === 'id') await findById(world, habits);
+      if (identity === 'id' && !isNested) {
+        const type = typeAt(0, habits);
+        const { data, errors } = await world.ask(
+          `{ _entities(representations: [{ __typename: "${type}", id: 0 }, { __typename: "${type}", id: 999 }]) { ... on ${type} { value } } }`,
+        );
+        expect(errors).toBeUndefined();
+        expect(data).toEqual({ _entities: [records > 0 ? { value: 'v0' } : null, null] });
+      }
       if (habits.page === 'nothing') return;
       const { message, extensions } = REFUSAL;
       for (const from of [0, 1]) {
@@ -141,18 +140,6 @@ test('lists with random habits are derived, and give what the service has', asyn
 
 const PAGE = '{ totalCount edges { cursor node { value } } pageInfo { hasNextPage } }';
 
-/** Records, missing ones, public forms and refused ones, each as a router asks for them. */
-async function findById(world: World, { records, byId, items }: Habits): Promise<void> {
-  const type = items === 'objects' ? 'Row' : 'Even';
-  const ids = [0, records + 2, PUBLIC, REFUSED];
-  const { data, errors = [] } = await world.ask<{ _entities: unknown[] }>(
-    `query ($ids: [_Any!]!) { _entities(representations: $ids) { ... on ${type} { id value } } }`,
-    { ids: ids.map((id) => ({ __typename: type, id })) },
-  );
-  expect(data._entities).toEqual([records > 0 ? { id: 0, value: 'v0' } : null, null, null, null]);
-  expect(errors).toMatchObject(byId === 'nothing' ? [] : [{ ...REFUSAL, path: ['_entities', 3] }]);
-}
-
 const REFUSAL = {
   message: 'Not for you.',
   extensions: {
@@ -160,8 +147,6 @@ const REFUSAL = {
     result: { __typename: 'RowError', code: 'FORBIDDEN', message: 'Not for you.' },
   },
 };
-const PUBLIC = 1_000_001;
-const REFUSED = 1_000_003;
 
 interface Part {
   readonly all: readonly { readonly value: string }[];
@@ -192,7 +177,7 @@ async function startWorld(habits: Habits): Promise<World> {
   let refusedFrom = Infinity;
   const list = (_: unknown, args: PageArgs & Record<string, unknown>) => {
     const after = args[cursor] as string | null | undefined;
-    if (Number(after ?? 0) >= refusedFrom) return errorOf('FORBIDDEN');
+    if (Number(after ?? 0) >= refusedFrom) return REFUSAL.extensions.result;
     const { pageInfo, ...page } = pageOf(
       rows,
       { first: args.first ?? null, after: after ?? null },
@@ -202,14 +187,9 @@ async function startWorld(habits: Habits): Promise<World> {
     const hasNextPage = pageInfo.hasNextPage || habits.hasNext;
     return { __typename: 'RowPage', ...page, pageInfo: { ...pageInfo, hasNextPage } };
   };
-  const row = (_: unknown, { id }: { id: number }) => rows[id] ?? missing(id, habits);
-  const resolvers = {
-    Query: {
-      ...(isNested ? { box: () => ({ __typename: 'Box', id: 1 }) } : { rows: list }),
-      ...(isFoundById(habits) && { row }),
-    },
-    ...(isNested && { Box: { rows: list } }),
-  };
+  const resolvers = isNested
+    ? { Query: { box: () => ({ __typename: 'Box', id: 1 }) }, Box: { rows: list } }
+    : { Query: { rows: list } };
   const override = {
     ...(isCounted && { count: 'count' }),
     ...(identity === 'code' && { identity }),
@@ -226,84 +206,38 @@ function typeAt(index: number, { items }: Habits): string {
   return index % 2 === 0 ? 'Even' : 'Odd';
 }
 
-/** Otherwise records can only be looked up in the list. */
-function isFoundById({ isNested, byId }: Habits): boolean {
-  return isNested || byId !== 'nothing';
-}
-
-function errorOf(code: string) {
-  return { __typename: 'RowError', code, message: 'Not for you.' };
-}
-
-/** What the service returns for an id that is none of a record's. */
-function missing(id: number, { byId, hasPublicForm }: Habits): object | null {
-  if (byId === 'nothing') return null;
-  if (id === PUBLIC && hasPublicForm) return { __typename: 'RowPublic', id, value: 'public' };
-  return errorOf(id === REFUSED ? 'FORBIDDEN' : 'NOT_FOUND');
-}
-
 function filtersOf({ filters, cursor }: Habits): readonly string[] {
   return filters.filter((name) => name !== cursor);
 }
 
 function sdlOf(habits: Habits): string {
-  const { cursor, items, isCounted, isNested, byId } = habits;
-  // Their fields of one name have several types.
-  const errors = ['RowError', 'RowLockedError'];
-  const results = [
-    { name: 'RowsResult', behind: habits.page, of: 'RowPage', members: ['RowPage', ...errors] },
-    { name: 'BoxResult', behind: byId, of: 'Box', members: ['Box', ...errors] },
-    {
-      name: 'RowResult',
-      behind: byId,
-      of: typeAt(0, habits),
-      members: [typeAt(0, habits), ...errors, ...(habits.hasPublicForm ? ['RowPublic'] : [])],
-    },
-  ].filter(({ of }) => of !== 'Box' || isNested);
-  const typeOf = (object: string) => {
-    const result = results.find(({ of, behind }) => of === object && behind !== 'nothing');
-    return result?.name ?? object;
-  };
+  const { cursor, items, isNested, page } = habits;
   const args = [
     `first: ${habits.first}`,
     `${cursor}: ${cursor === 'after' ? habits.after : 'String'}`,
     ...filtersOf(habits).map((name) => `${name}: ${name === 'beforeCursor' ? 'String' : 'Int'}`),
   ];
-  const list = `rows(${args.join(', ')}): ${typeOf('RowPage')}!`;
+  const list = `rows(${args.join(', ')}): ${page === 'nothing' ? 'RowPage' : 'RowsResult'}!`;
   const fields = `${habits.identity === 'id' ? 'id: Int!' : ''} code: String value: String!`;
-  /** Defines an object type, with the results that are interfaces. */
-  const object = (name: string, ownFields: string, ...above: readonly string[]) => {
-    const ofResults = results.filter(
-      ({ behind, members }) => behind === 'interface' && members.includes(name),
-    );
-    const interfaces = [...above, ...ofResults.map((result) => result.name)];
-    const head = interfaces.length > 0 ? `implements ${interfaces.join(' & ')}` : '';
-    return `type ${name} ${head} { ${ownFields} took: Int }`;
-  };
-  const definitions = results.map(({ name, behind, members }) => {
-    if (behind === 'nothing') return '';
-    return behind === 'union'
-      ? `union ${name} = ${members.join(' | ')}`
-      : `interface ${name} { took: Int }`;
-  });
+  const ofResult = page === 'interface' ? 'implements RowsResult' : '';
   return `
-    type Query {
-      ${isNested ? `box(id: Int!): ${typeOf('Box')}` : list}
-      ${isFoundById(habits) ? `row(id: Int!): ${typeOf(typeAt(0, habits))}` : ''}
-    }
-    ${definitions.join('\n')}
-    ${isNested ? object('Box', `id: Int! ${list}`) : ''}
+    type Query { ${isNested ? 'box(id: Int!): Box' : list} }
+    ${isNested ? `type Box { id: Int! ${list} }` : ''}
+    ${page === 'union' ? 'union RowsResult = RowPage | RowError | RowLockedError' : ''}
+    ${page === 'interface' ? 'interface RowsResult { took: Int }' : ''}
     ${
       items === 'objects'
-        ? object('Row', fields)
-        : `interface Row { ${fields} } ${object('Even', fields, 'Row')} ${object('Odd', fields, 'Row')}`
+        ? `type Row { ${fields} }`
+        : `interface Row { ${fields} } type Even implements Row { ${fields} } type Odd implements Row { ${fields} }`
     }
-    ${object('RowPublic', 'id: Int! value: String!')}
-    ${object('RowError', 'code: String! message: String!')}
-    ${object('RowLockedError', 'code: Int! message: String')}
-    ${object(
-      'RowPage',
-      `items: [Row${habits.isNullable ? '' : '!'}]! pageInfo: PageInfo! ${isCounted ? 'count: Int!' : ''}`,
-    )}
+    # Their fields of one name have several types.
+    type RowError ${ofResult} { took: Int code: String! message: String! }
+    type RowLockedError ${ofResult} { took: Int code: Int! message: String }
+    type RowPage ${ofResult} {
+      took: Int
+      items: [Row${habits.isNullable ? '' : '!'}]!
+      pageInfo: PageInfo!
+      ${habits.isCounted ? 'count: Int!' : ''}
+    }
     type PageInfo { hasNextPage: Boolean${habits.hasNext === null ? '' : '!'} endCursor: String }`;
 }
