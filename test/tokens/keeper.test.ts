@@ -366,7 +366,24 @@ test.each<Row>([
     ],
     seen: [sends('new'), 'access-next', expect.objectContaining({ level: 30 })],
   })),
+  {
+    fault: 'a set that was moved: a caller whose token is refused gets no other one',
+    set: movedSet,
+    happens: [6_000, ask],
+    seen: [gets('TOKENS_MISSING')],
+    troubles: ['missing'],
+  },
   // Imports and links
+  {
+    fault: 'an import into a store that cannot be written: its error says so',
+    set: null,
+    faults: { update: FULL },
+    happens: [imports('1'), 1],
+    seen: [
+      expect.stringMatching(/^INTERNAL_SERVER_ERROR: The token store fails \(no space left\)/),
+    ],
+    troubles: ['missing'],
+  },
   {
     fault: 'an import after an exchange that has just failed: it is exchanged at once',
     set: null,
@@ -509,20 +526,20 @@ test.each<Row>([
   if (row.files) expect(emergency.read()).toMatchObject(row.files);
 });
 
-test.each<[Trouble, State | null, Step?]>([
-  ['missing', null],
-  ['missing', movedSet],
-  ['lost', lostSet],
-  ['uncertain', uncertainSet],
-  ['late', refusedSet],
-  ['unauthorized', exchanged(), tells('refused', 2)],
-])('the log has the trouble %s once when it begins, and its end: %#', async (...row) => {
-  const [trouble, set, begin = 0] = row;
+test.each<[Trouble, RegExp, State | null, Step?]>([
+  ['missing', /^The token store is empty\. Callers get TOKENS_MISSING\./, null],
+  ['missing', /was moved to another store \(elsewhere\).*TOKENS_MISSING/, movedSet],
+  ['lost', /token for good\..*served until .*then get TOKENS_LOST\./, lostSet],
+  ['uncertain', /of generation 2 by host.1 got no clear answer \(cut\).*served/, uncertainSet],
+  ['late', /the service has refused the refresh token once\./, refusedSet],
+  ['unauthorized', /should still work.*Callers get the 401/, usualSet, tells('refused', 2)],
+])('the log has the trouble %s once when it begins (%s), and its end', async (...row) => {
+  const [trouble, words, set, begin = 0] = row;
   const world = await worldOf({ set, answers: [REFUSED, REFUSED, REFUSED] });
   const lines = () => world.logged.filter((line) => line['trouble'] === trouble);
   await take([MINUTE, begin, seesTroubles], world);
   expect(world.seen.at(-1)).toEqual([trouble]);
-  expect(lines()).toMatchObject([{ msg: expect.stringMatching(/Callers .*\.$/) }]);
+  expect(lines()).toMatchObject([{ msg: expect.stringMatching(words) }]);
   await take([becomes({ ...exchanged('3'), generation: 9 }), MINUTE], world);
   expect(lines()).toMatchObject([
     {},

@@ -294,6 +294,7 @@ test.each<[string, Answer, object]>([
   ['204', (response) => void response.writeHead(204).end(), { kind: 'works' }],
   ['an expired token', json(401, refusal('expired')), { kind: 'refused', detail: 'expired' }],
   ['a 403 about the token', json(403, refusal('blocked')), { kind: 'refused', detail: 'blocked' }],
+  ['a 401 without a detail', json(401, {}), { kind: 'refused', detail: 'status 401' }],
   ['the page of a firewall', page(403), unclear('status 403')],
   ['an outage', json(503, {}), unclear('status 503')],
 ])('a check of the access token understands %s', async (_what, answer, verdict) => {
@@ -304,7 +305,8 @@ test.each<[string, Answer, object]>([
   expect(await serviceAt(url).check('access-1')).toEqual(verdict);
 });
 
-test.each<[string, Answer, RegExp, isPassing: boolean]>([
+test.each<[string, Answer | undefined, RegExp, isPassing: boolean]>([
+  ['that cannot be reached', undefined, /cannot be read \(ECONNREFUSED\)/, true],
   ['that is dead', json(404, {}), /is dead \(status 404\).*new link/, false],
   ['that has ended', json(410, {}), /is dead \(status 410\)/, false],
   ['that is limited', json(429, {}), /Wait until the service works again/, true],
@@ -314,7 +316,7 @@ test.each<[string, Answer, RegExp, isPassing: boolean]>([
   ['that gives something else', json(200, { a: 1 }), /gives no token set.*whole link/, false],
   ['that gives 100 MB', (response) => writeHugeBody(response), /gives no token set/, false],
 ])('a token link %s is explained, without the link', async (_what, answer, message, isPassing) => {
-  const url = await answering(answer);
+  const url = answer ? await answering(answer) : await refusingAddress();
   const reading = readLink(`${url}/links/secret`, { agent: 'test/1', http: direct });
   const error = (await reading.catch((each: unknown) => each)) as LinkError;
   expect(error).toBeInstanceOf(LinkError);
@@ -343,6 +345,7 @@ describe('at any token endpoint', () => {
   test.each<[what: string, description: unknown, quoted: string]>([
     ['as it is', 'The client is unknown.', 'invalid_client: The client is unknown.'],
     ['not if it is no text', { a: 1 }, 'invalid_client'],
+    ['not if it is blank', ' \n', 'invalid_client'],
     ['as one line', 'a\r\n\u001B[31mb', 'invalid_client: a [31mb'],
     ['with at most 200 characters', 'x'.repeat(9_999), `invalid_client: ${'x'.repeat(200)}`],
     [

@@ -122,14 +122,17 @@ describe.each([
     });
   });
 
-  test('refuses a document of another version, and leaves it', async () => {
+  test.each([
+    [2, /document 2.*run that version/],
+    [undefined, /is damaged/],
+  ])('refuses a document of version %s, and leaves it', async (version, message) => {
     const store = open(await newAddress());
     await store.update((_state, now) => {
       const { next } = importOf('1')(null, now);
-      return { next: { ...next!, version: 2 as 1 }, result: undefined };
+      return { next: { ...next!, version: version as 1 }, result: undefined };
     });
-    await expect(store.read()).rejects.toThrow(/document 2.*run that version/);
-    await expect(store.update(importOf('2', true))).rejects.toThrow(/document 2/);
+    await expect(store.read()).rejects.toThrow(message);
+    await expect(store.update(importOf('2', true))).rejects.toThrow(message);
   });
 });
 
@@ -335,6 +338,11 @@ describe('a PostgreSQL store', () => {
     await expectSaid(['import', service.tokenLink], 0, /generation 2 is in use/);
     await expectSaid(['status'], 0, /healthy\n +Store +postgres:\/\/store_\d+@127\.0\.0\.1:\d+\/p/);
     await expectSaid(['export', TOKEN_STORE], 2, /That is the store that/);
+    const write = (text: string) =>
+      server.query(`UPDATE ${schema}.recruiting_tokens SET sealed = ${text}`);
+    await write(`'x' || sealed`);
+    await expectSaid(['status'], 1, /is damaged.*run DELETE FROM recruiting_tokens/);
+    await write('substr(sealed, 2)');
     await expectSaid(['export', other], 0, /is in sqlite:\/.*other\.db now/);
     const back = /is in postgres:\/\/store_\d+@127.*Set TOKEN_STORE to its address/;
     await expectSaid(['export', TOKEN_STORE], 0, back, { TOKEN_STORE: other });
