@@ -82,11 +82,9 @@ const EMPTY_REPLY: Reply = { status: 500, headers: {} };
  * fault.
  */
 function coded(error: GraphQLError): GraphQLError {
-  const { code, http } = error.extensions as { code?: unknown; http?: { spec?: boolean } };
+  const { code } = error.extensions;
   if (code === 'INTERNAL_SERVER_ERROR') error.extensions['http'] ??= { status: 500, spec: true };
   if (means(code, 'refusal')) return error;
-  // The request is not a GraphQL request: then the status is 400, whatever the caller accepts.
-  if (code === 'BAD_REQUEST' && http) http.spec = false;
   Object.assign(error.extensions, { code: 'BAD_USER_INPUT' });
   error.extensions['http'] ??= { status: 400, spec: true };
   return error;

@@ -233,7 +233,7 @@ const RENAME_N = 'rename(id: 1, name: "N") { id }';
 
 const preflightFrom = (origin: string): SentRequest => ({
   method: 'OPTIONS',
-  headers: { origin, 'access-control-request-method': 'POST', ...anonymous },
+  headers: { ...(!origin ? {} : anonymous), origin, 'access-control-request-method': 'POST' },
 });
 
 const ofType = (type: string, body: unknown = SECRET) => ({
@@ -330,6 +330,8 @@ const REFUSED: readonly Row[] = [
     'the method PUT': { method: 'PUT', body: {} },
     'the method DELETE': { method: 'DELETE', body: {} },
     'the method OPTIONS': { method: 'OPTIONS', body: {} },
+    'OPTIONS of a page': { method: 'OPTIONS', headers: { origin: LISTED } },
+    'OPTIONS of no page': preflightFrom(''),
     'a mutation in an address': inAddress(RENAME),
     'a trusted mutation in an address': {
       ...asWriter,

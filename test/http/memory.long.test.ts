@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
+import { parse } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
@@ -207,7 +208,12 @@ const WIDE = wide('firstName');
 const streamOf = (first: number) =>
   `{ allPersons(limit: 600) @stream(initialCount: ${first}) { ${WIDE} } }`;
 
-test.each<[string, string, isRefused?: boolean]>([
+/** Reads the values of an answer, which take more memory than its text. */
+const reader: Plugin = { onExecute: () => ({ onExecuteDone: () => {} }) };
+
+test.each<[string, string, isRefused?: boolean, Plugin[]?]>([
+  ['a small drain whose values a plugin reads', '{ allPersons { id } }', true, [reader]],
+  ['nothing, if it reads none', '{ allPersons { id } }', false],
   ['a drain', `{ allPersons(limit: 600) { ${WIDE} } }`],
   [
     'a connection, of which no list is returned either',
@@ -219,12 +225,12 @@ test.each<[string, string, isRefused?: boolean]>([
   ['nothing, if the records behind the first one are streamed', streamOf(1), false],
 ])(
   'an answer above ANSWER_BYTES is refused, and not held: %s',
-  async (_, query, isRefused = true) => {
+  async (_, query, isRefused = true, plugins = []) => {
     const config = { answerBytes: 60_000 };
     const isFull = query.includes('Candidate');
     const gateway = isFull
       ? await start({ snapshot: fullSdl, config }, { schema: fullService().schema })
-      : await start({ config }, { persons: 600 });
+      : await start({ config, plugins }, { persons: 600 });
     const { service, ask, answerBytes } = gateway;
     const of = isFull
       ? Array.from({ length: 400 }, (__, at) => ({ __typename: 'Candidate', id: (at % 50) + 1 }))
@@ -264,6 +270,47 @@ test('requests that do not end take a limited part of the memory, and small ones
   }
   // Nothing of them counts any more.
   await expect.poll(() => ask(small.padStart(size)), LONG).toMatchObject({ data: {} });
+});
+
+test('variables that wait with their operations take memory of requests', async () => {
+  const config = { requestBytes: MEGABYTE, maxBodyBytes: MEGABYTE };
+  const { ask, service } = await start({ config });
+  const gate = Promise.withResolvers<void>();
+  service.answer(after(gate.promise, honest));
+  const query = 'query ($after: String) { persons(after: $after) { items { id } } }';
+  const askWith = (letter: string) => ask(query, { after: letter.repeat(0.4 * MEGABYTE) });
+  const waiting = askWith('a');
+  await service.arrived(1);
+  expect(codesOf(await askWith('b'))).toEqual(['RATE_LIMITED']);
+  gate.resolve();
+  await waiting;
+  expect(codesOf(await askWith('c'))).not.toContain('RATE_LIMITED');
+});
+
+test('nothing is held of what the program around the gateway executes, reads in parts, or aborts', async () => {
+  const { gateway, service, answerBytes, drains } = await start();
+  const execute = (query: string, signal?: AbortSignal) =>
+    gateway.executor({ document: parse(query), ...(signal && { signal }) });
+  const drain = '{ allPersons { id firstName } }';
+  expect(await execute(drain)).not.toHaveProperty('errors');
+  expect(await answerBytes()).toBe(0);
+  for (const most of [2, Infinity]) {
+    let read = 0;
+    for await (const _ of (await execute(STREAM)) as AsyncIterable<unknown>) {
+      if ((read += 1) === most) break;
+    }
+    expect(read).toBeGreaterThan(1);
+    await expect.poll(answerBytes).toBe(0);
+    await expect.poll(drains).toBe(0);
+  }
+  service.answer(silence);
+  const leaving = new AbortController();
+  const sent = service.received.length + 1;
+  const left = execute(PAGE, leaving.signal);
+  await service.arrived(sent);
+  leaving.abort();
+  expect(await service.received.at(-1)!.over).toBe('cut');
+  expect(await left).toHaveProperty('errors');
 });
 
 test('a request beyond those that may wait is refused, and a later one is answered', async () => {

@@ -1,9 +1,10 @@
-import { GraphQLError } from 'graphql';
+import { GraphQLError, parse } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { expect, test } from 'vitest';
 import { honest, refusal } from '../service/replies.ts';
 import type { Reply } from '../service/service.ts';
-import { ask } from '../support/clients/multipart.ts';
+import { ask, gathered, type Payload } from '../support/clients/multipart.ts';
+import type { TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { breakableStore } from '../support/gateway/stores.ts';
 
@@ -70,6 +71,7 @@ const INTERRUPTED = /"code":"DRAIN_INTERRUPTED"/;
 test.each<[string, query: string, accept: string, RegExp]>([
   ['an unexpected error', '{ allPersons { id } }', 'application/json', INTERRUPTED],
   ['an unexpected error', '{ allPersons @stream { id } }', 'multipart/mixed', INTERRUPTED],
+  ['an unexpected error', '{ allPersons @stream { id } }', 'of the program', INTERRUPTED],
   [
     'a refused access token',
     '{ allPersons { id } }',
@@ -81,7 +83,10 @@ test.each<[string, query: string, accept: string, RegExp]>([
   const isRefused = what.includes('token');
   await using gateway = await start();
   gateway.service.answer(honest, isRefused ? refusal('blocked', 403) : gateway.expired);
-  const text = await (await ask(gateway, query, {}, accept)).text();
+  const text =
+    accept === 'of the program'
+      ? JSON.stringify(await executed(gateway, query))
+      : await (await ask(gateway, query, {}, accept)).text();
   gateway.repair();
   expect(text).toMatch(told);
   expect(text).not.toMatch(/internal\.example|administrator|access token/);
@@ -90,6 +95,10 @@ test.each<[string, query: string, accept: string, RegExp]>([
   const message = isRefused ? "refuses the gateway's access token" : ELSEWHERE;
   expect(lines).toMatchObject([{ level: 50, err: { message: expect.stringContaining(message) } }]);
 });
+
+async function executed({ gateway }: TestGateway, query: string): Promise<Payload[]> {
+  return gathered((await gateway.executor({ document: parse(query) })) as AsyncIterable<Payload>);
+}
 
 test('the same trouble is logged once in ten seconds', async () => {
   await using gateway = await start();

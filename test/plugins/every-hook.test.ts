@@ -129,11 +129,20 @@ test.each<[string, query: string, last: string, key?: string]>([
   }
 });
 
-test('hooks of a plugin that another plugin adds are called', async () => {
-  const called: string[] = [];
-  const added = everyHook((hook) => called.push(hook));
-  const adding: Plugin = { onPluginInit: ({ addPlugin }) => addPlugin(added) };
-  await using other = await startGatewayOverService({}, { plugins: [adding] });
+const called: string[] = [];
+const calling = everyHook((hook) => called.push(hook));
+class OfClass {
+  onExecute() {
+    called.push('onExecute');
+  }
+}
+
+test.each<[string, Plugin]>([
+  ['that another plugin adds', { onPluginInit: ({ addPlugin }) => addPlugin(calling) }],
+  ['whose hooks are methods of a class', new OfClass()],
+])('hooks of a plugin %s are called', async (_, plugin) => {
+  called.length = 0;
+  await using other = await startGatewayOverService({}, { plugins: [plugin] });
   expect((await other.ask('{ __typename }')).errors).toBeUndefined();
   expect(called).toContain('onExecute');
 });

@@ -5,7 +5,6 @@ import { Registry } from 'prom-client';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { listen } from '../../src/http/listen.ts';
-import { post } from '../http/front.ts';
 import { ask, gathered, partsOf } from '../support/clients/multipart.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
@@ -182,37 +181,4 @@ test('plugins can end what they have begun when the gateway closes, for 5 s at m
   await gateway[Symbol.asyncDispose]();
   expect(ended.toSorted()).toEqual(['asyncDispose', 'onDispose']);
   expect(waits).toContain(5_000);
-});
-
-test('a caller that leaves while a plugin works costs no upstream request', async () => {
-  const gate = Promise.withResolvers<void>();
-  const works = Promise.withResolvers<void>();
-  const onExecute = () => {
-    works.resolve();
-    return gate.promise;
-  };
-  const gateway = await startWith([{ onExecute }]);
-  const leaving = new AbortController();
-  const request = gateway.fetch('/graphql', { ...post({ query: PAGE }), signal: leaving.signal });
-  await works.promise;
-  leaving.abort();
-  await expect(request).rejects.toThrow('aborted');
-  gate.resolve();
-  await expectNothingHeld(gateway);
-  expect((await gateway.ask('{ __typename }')).errors).toBeUndefined();
-  expect(gateway.service.stats.requests.graphql).toBe(0);
-});
-
-test('values of an answer that a plugin reads count in ANSWER_BYTES', async () => {
-  const query = '{ allPersons { id firstName } }';
-  const config = { answerBytes: 1_000_000 };
-  const reader: Plugin = { onExecute: () => ({ onExecuteDone: () => {} }) };
-  const gateway = await startWith([reader], { config }, 5_000);
-  const refusal = { errors: [{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }] };
-  const answer = await gateway.ask(query);
-  expect(answer).toMatchObject(refusal);
-  expect(answer).not.toHaveProperty('data');
-  await expectNothingHeld(gateway);
-  const plain = await startWith([], { config }, 5_000);
-  expect((await plain.ask(query)).data).toBeDefined();
 });
