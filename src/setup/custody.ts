@@ -29,7 +29,7 @@ export function openTokenStore(
 ): TokenStore {
   const sealer = createSealer(tokenStoreKeys);
   if (address.kind === 'postgres') return openPostgresStore(address.url, sealer);
-  const path = address.path === ':memory:' ? address.path : resolve(address.path);
+  const path = resolve(address.path);
   try {
     return openSqliteStore(path, sealer, { readOnly });
   } catch (error) {

@@ -145,8 +145,7 @@ class SqliteFile {
 function refuseNetwork(path: string, fileSystemOf: (folder: string) => number): void {
   let folder = dirname(resolve(path));
   while (!existsSync(folder)) folder = dirname(folder);
-  // 32-bit systems report it as a signed number.
-  if (NETWORK.has(fileSystemOf(folder) >>> 0)) {
+  if (NETWORK.has(fileSystemOf(folder))) {
     throw new Error(
       'it is on a network file system, where the locks of SQLite do not hold: keep it on a local disk, or use PostgreSQL',
     );

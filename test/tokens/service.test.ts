@@ -231,9 +231,7 @@ describe('an exchange', () => {
     ['certificate is not trusted', untrusted, /^DEPTH_ZERO_SELF_SIGNED_CERT: /],
     ['proxy refuses to connect', async () => 'https://recruiting.test', /^UND_ERR_\w+: /],
   ])('whose %s was certainly not sent, and is not asked for', async (_what, address, why) => {
-    const proxy = await startProxy({
-      answer: (socket) => void socket.end('HTTP/1.1 407 No\r\n\r\n'),
-    });
+    const proxy = await startProxy('407 No');
     const HTTPS_PROXY = `http://${proxy.host}`;
     const http = proxyAgent({ HTTPS_PROXY, NO_PROXY: 'localhost' });
     // Connecting can take longer than a claim allows.

@@ -10,18 +10,17 @@ export interface ProxyServer {
   readonly tunnelled: () => string;
 }
 
-/** The proxy's answer to CONNECT; `open` opens the tunnel. */
-export type ProxyAnswer = (socket: Socket, open: () => void) => void;
-
-/** A proxy that opens tunnels, until the test is finished. */
-export async function startProxy({
-  answer = (socket, open) => {
-    socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
-    open();
-  },
-}: { answer?: ProxyAnswer } = {}): Promise<ProxyServer> {
+/** A proxy that opens tunnels, or refuses to with another status, until the test is finished. */
+export async function startProxy(status = '200 OK'): Promise<ProxyServer> {
   const heads: string[] = [];
   const chunks: Buffer[] = [];
+  const tunnel = (socket: Socket, head: string) => {
+    const [, host, port] = /^CONNECT (\S+):(\d+) /.exec(head)!;
+    const target = connect(Number(port), host!.replace(/^\[|\]$/g, ''));
+    target.on('error', () => socket.destroy()).on('close', () => socket.destroy());
+    socket.on('data', (data: Buffer) => chunks.push(data)).on('close', () => target.destroy());
+    socket.pipe(target).pipe(socket);
+  };
   const serve = (socket: Socket) => {
     let head = '';
     socket.on('error', () => socket.destroy());
@@ -30,17 +29,13 @@ export async function startProxy({
       if (!head.endsWith('\r\n\r\n')) return;
       socket.off('data', read);
       heads.push(head);
-      answer(socket, () => {
-        const [, host, port] = /^CONNECT (\S+):(\d+) /.exec(head)!;
-        const target = connect(Number(port), host!.replace(/^\[|\]$/g, ''));
-        target.on('error', () => socket.destroy()).on('close', () => socket.destroy());
-        socket.on('data', (data: Buffer) => chunks.push(data)).on('close', () => target.destroy());
-        socket.pipe(target).pipe(socket);
-      });
+      socket.write(`HTTP/1.1 ${status}\r\n\r\n`);
+      if (status.startsWith('200')) tunnel(socket, head);
+      else socket.end();
     });
   };
   return {
-    host: `127.0.0.1:${await listenForTest(createServer(serve))}`,
+    host: `127.0.0.1:${await listenForTest(createServer(serve), '127.0.0.1')}`,
     heads,
     tunnelled: () => Buffer.concat(chunks).toString('latin1'),
   };

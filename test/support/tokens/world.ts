@@ -82,8 +82,8 @@ export async function startTokenWorld({ revoke = false, store }: WorldOptions = 
     return withStore((opened) => opened.update(rule));
   };
   const stored = async () => (await withStore((opened) => opened.read())).state!;
-  const tokens = async (args: readonly string[], extra: Record<string, string> = {}) => {
-    const exit = await runHere(['tokens', ...args], { ...env, ...extra });
+  const tokens = async (args: readonly string[]) => {
+    const exit = await runHere(['tokens', ...args], env);
     said.push(exit.stdout, exit.stderr);
     return exit;
   };
@@ -112,7 +112,6 @@ export async function startTokenWorld({ revoke = false, store }: WorldOptions = 
     },
     sandbox,
     env,
-    folder,
     /** Of the file, and of the folder that it is in. */
     path,
     own,
