@@ -79,7 +79,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     const { after } = output.progress;
     const pages = readPages({ gateway, list, after, needed, patience, signal });
     for await (const { records: read, after: cursor, faults } of pages) {
-      const records = output.written.newOf(read, idOf).slice(0, needed());
+      const records = output.written.newOf(read, idOf);
       const page = { ids: records.map(idOf), faults: faults.length, after: cursor };
       await output.write(format.write(records), page);
       fault ??= faults[0];

@@ -8,6 +8,7 @@ import { entryFor } from '../support/gateway/api-key.ts';
 import type { TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
+import { rawJson } from '../additions/people.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
@@ -23,7 +24,7 @@ const SDL = `
   scalar Decimal
   type PersonPage { items: [Person!]! pageInfo: PageInfo! }
   type Person {
-    id: ID! firstName: String salary: Decimal active: Boolean tags: [String] home: Home broken: String
+    id: ID! firstName(short: Boolean): String salary: Decimal active: Boolean tags: [String] home: Home broken: String
     old: String @deprecated
     greeting(to: String!): String
   }
@@ -37,7 +38,7 @@ const SDL = `
 const PEOPLE = [
   { id: '1', firstName: '=HYPERLINK("http://x")', salary: -5, active: false, tags: ['a', 'b'] },
   { id: '2', firstName: 'Ann, "A"\nB', salary: 12.5, home: { city: 'Bern', lines: ['x'] } },
-  { id: '3', firstName: '-2+3', salary: 12_345_678_901_234_567_000, tags: [] },
+  { id: '3', firstName: '-2+3', salary: rawJson('12345678901234567891'), tags: [] },
   { id: '4', firstName: '@SUM(A1)', broken: 'yes' },
 ];
 const MEMBERS = Array.from({ length: 60 }, (_, id) =>
@@ -89,7 +90,7 @@ const run = (field: string, fields: string | undefined, options = '', env = {}) 
 const CSV = `id,firstName,salary,active,tags,home
 1,"'=HYPERLINK(""http://x"")",-5,false,"[""a"",""b""]",
 2,"Ann, ""A""\nB",12.5,,,"{""city"":""Bern"",""lines"":[""x""]}"
-3,'-2+3,12345678901234567000,,[],
+3,'-2+3,12345678901234567891,,[],
 4,'@SUM(A1),,,,
 `;
 /** Every field that needs neither a selection nor an argument, and is not deprecated. */
@@ -98,7 +99,7 @@ const BY_DEFAULT = `id,firstName,salary,active,tags,broken
 `;
 const SALARIES = `{"salary":-5,"home":null}
 {"salary":12.5,"home":{"city":"Bern"}}
-{"salary":12345678901234567000,"home":null}
+{"salary":12345678901234567891,"home":null}
 `;
 const lineOf = (record: object) => `${JSON.stringify(record)}\n`;
 const IN_PARTS = MEMBERS.map(lineOf).join('');
@@ -138,12 +139,14 @@ test('values that the service cannot give are null, and the exit code says so', 
   expect(stderr).toContain('null: 1, for example: The service cannot read this.');
 });
 
-test('an empty list is a file with a header', async () => {
+test('an empty list is a header, in a file and on the standard output', async () => {
   await using empty = await startGatewayOverService({ persons: 0 });
   await using emptyDoor = await listeningGateway(empty);
   const file = folder.file('empty.csv');
   expect((await run('persons', undefined, `--output ${file} --url ${emptyDoor.url}`)).code).toBe(0);
   expect(readFileSync(file, 'utf8')).toBe('id,firstName\n');
+  const { stdout } = await run('persons', undefined, `--format csv --url ${emptyDoor.url}`);
+  expect(stdout).toBe('id,firstName\n');
 });
 
 test.each<[string, string | undefined, string, RegExp]>([
@@ -183,15 +186,16 @@ test('a key decides what is exported, from a production gateway with small windo
   );
   await using closedDoor = await listeningGateway(closed);
   const file = folder.file('keys.ndjson');
-  const to = `--output ${file} --url ${closedDoor.url}/graphql/`;
-  for (const [EXPORT_API_KEY, fields, code, sentence] of [
+  const to = `--force --output ${file} --url ${closedDoor.url}/graphql/`;
+  for (const [EXPORT_API_KEY, fields, code, sentence, field = 'persons'] of [
     ['', 'key: id', 2, /Set EXPORT_API_KEY/],
     ['wrong', 'key: id', 2, /Set EXPORT_API_KEY/],
     ['reader', undefined, 2, /Name them with --fields/],
     ['reader', 'id firstName', 2, /the scope "pii".* other fields with --fields/],
-    ['reader', 'key: id', 0, /\n1,000 records/],
+    ['reader', 'key: id', 0, /\n1,000 records/, 'personsConnection'],
+    ['reader', 'key: id', 0, /\n1,000 records/, 'allPersons'],
   ] as const) {
-    const done = await run('persons', fields, to, { EXPORT_API_KEY });
+    const done = await run(field, fields, to, { EXPORT_API_KEY });
     expect(done).toMatchObject({ code, stderr: expect.stringMatching(sentence) });
   }
   expect(readFileSync(file, 'utf8').match(/^\{"key":.*\}$/gm)).toHaveLength(1_000);

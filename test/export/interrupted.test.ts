@@ -47,24 +47,30 @@ afterAll(async () => {
 const exportTo = (file: string, ...options: string[]) =>
   ['export', 'persons', '--output', file, '--url', door.url].concat(options);
 
-/** Stops an export behind its first window, and changes what its state says. */
-async function interrupt(file: string, change = (state: string) => state, ...options: string[]) {
+/** Stops an export at a request. The first three find the list, and each other one reads a window. */
+async function stopAt(at: number, file: string, ...options: string[]): Promise<string> {
   const stopping = new AbortController();
   door.onRequest = (request) => {
-    // Behind the three that find the list, and the first window.
-    if (request === 5) stopping.abort();
+    if (request === at) stopping.abort();
   };
   const { signal: stop } = stopping;
   const { code, stderr } = await runHere(exportTo(file, ...options), {}, [], { stop });
-  expect({ code, isThere: existsSync(file) }).toEqual({ code: 1, isThere: false });
-  expect(stderr).toMatch(/stopped\. 500 records were written to .*\.part\. .* --resume/);
   door.onRequest = () => {};
+  expect({ code, isThere: existsSync(file) }).toEqual({ code: 1, isThere: false });
+  return stderr;
+}
+
+/** Stops an export behind its first window, and changes what its state says. */
+async function interrupt(file: string, change = (state: string) => state, ...options: string[]) {
+  const stderr = await stopAt(5, file, ...options);
+  expect(stderr).toMatch(/stopped\. 500 records were written to .*\.part\. .* --resume/);
   writeFileSync(`${file}.part.state`, change(readFileSync(`${file}.part.state`, 'utf8')));
 }
 
 /** What there can be, and how it came there. */
 const LEFT = {
   'a file': async (file) => writeFileSync(file, 'precious\n', { mode: 0o644 }),
+  'an export without a record': async (file) => void (await stopAt(4, file)),
   'an export': (file) => interrupt(file),
   'an export with a limit': (file) => interrupt(file, undefined, '--limit', '580'),
   'an export beside a file': async (file) => {
@@ -105,6 +111,7 @@ test.each<NextRun>([
   ['a file', '--resume', 0, /whole already\. .*--force/, () => 'precious\n'],
   ['a file', '--force', 0, /^Exporting/],
   ['a file', '--resume --force', 0, /^Exporting/],
+  ['an export without a record', '', 0, /^Exporting/],
   ['an export', '', 2, /was interrupted\. Continue it with --resume/],
   ['an export', '--resume', 0, CONTINUED],
   ['an export', '--resume --force', 0, CONTINUED],
@@ -157,7 +164,14 @@ const page =
   (status: number, headers = {}): Fault =>
   (response) =>
     response.writeHead(status, { 'content-type': 'text/html', ...headers }).end('<h1>A page</h1>');
+const refused =
+  (extensions: object): Fault =>
+  (response) =>
+    response.end(JSON.stringify({ errors: [{ message: 'No.', extensions }] }));
 const MOVED = { location: 'https://elsewhere.example.com/graphql' };
+
+const LIMITED = { code: 'RATE_LIMITED', retryAfter: 7 };
+const LASTING = { code: 'DRAIN_INTERRUPTED', reason: 'TOKENS_LOST' };
 
 /** The request that a gateway fails, how, and what becomes of the export. */
 test.each<[string, number, Fault, number, RegExp]>([
@@ -170,6 +184,9 @@ test.each<[string, number, Fault, number, RegExp]>([
     /^.*\(HTTP 503\).* Trying again in 1 s\.\nExporting [^]*600 records/,
   ],
   ['is busy', 4, page(429), 0, /^.*\(HTTP 429\).* Trying again in 1 s\.\n[^]*600 records/m],
+  ['asks for a pause', 4, refused(LIMITED), 0, /^No\. Trying again in 7 s\.\n[^]*600 records/m],
+  ['has lost its tokens', 4, refused(LASTING), 1, /^Exporting .*\nNo\.\n$/],
+  ['withdraws a scope', 4, refused({ code: 'FORBIDDEN' }), 2, /^Exporting .*\nNo\.\n$/],
   ['redirects', 1, page(307, MOVED), 2, /^\S+ did not .*\(HTTP 307\)\. Check the address in --url/],
   ['is none', 1, page(404), 2, /\(HTTP 404\)\. Check the address in --url\.\n$/],
 ])('a gateway that %s at the request %i', async (_how, failing, fail, code, says) => {

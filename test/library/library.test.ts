@@ -137,7 +137,7 @@ test('warnings go to the log of the program; without one, to the standard error'
 test('a gateway handles no events of the process, and close ends what plugins have open, twice without harm', async () => {
   const before = listeners();
   const onDispose = vi.fn<() => void>();
-  const { gateway, ask } = await open({ config: { plugins: [{ onDispose }] } });
+  const { gateway, ask } = await open({ config: { plugins: [false, { onDispose }, undefined] } });
   await ask(ALL);
   expect(listeners()).toEqual(before);
   expect(onDispose).not.toHaveBeenCalled();

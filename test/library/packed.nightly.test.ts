@@ -4,12 +4,11 @@ import {
   existsSync,
   globSync,
   mkdirSync,
-  readdirSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
@@ -26,10 +25,13 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
  * repository, except for the test that installs it with npm.
  */
 const folder = temporaryFolder('disk');
-const project = folder.file('project');
+const project = folder.file('beside/project');
 const installed = join(project, 'node_modules', manifest.name);
 let packed: Packed;
 let postgres: PostgresServer;
+
+/** The people of every sandbox with three persons. */
+const IDS = [0, 1, 2].map((number) => ({ id: personOf(number).id }));
 
 interface Packed {
   readonly filename: string;
@@ -38,8 +40,9 @@ interface Packed {
 }
 
 beforeAll(async () => {
-  linkPackages();
-  mkdirSync(installed);
+  mkdirSync(installed, { recursive: true });
+  // Above the project, where Node and the compiler look too.
+  symlinkSync(resolve('node_modules'), join(project, '../node_modules'));
   [packed, postgres] = await Promise.all([pack(), startPostgres()]);
   const tarball = folder.file(packed.filename);
   await execute('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1']);
@@ -48,9 +51,8 @@ beforeAll(async () => {
   for (const name of ['server.ts', 'yoga.ts']) {
     writeFileSync(join(project, name), blockWith('docs/library.md', `// ${name}\n`));
   }
-  const files = { 'package.json': { type: 'module', private: true }, 'tsconfig.json': TSCONFIG };
-  for (const [name, content] of Object.entries(files))
-    writeFileSync(join(project, name), JSON.stringify(content));
+  writeFileSync(join(project, 'package.json'), '{ "type": "module", "private": true }');
+  writeFileSync(join(project, 'tsconfig.json'), JSON.stringify(TSCONFIG));
 }, 120_000);
 afterAll(async () => {
   await postgres.close();
@@ -75,56 +77,42 @@ test('the types of the package pass in a strict program, with those of its depen
   expect(await check.ended).toMatchObject({ code: 0, stdout: '', stderr: '' });
 });
 
-test('a program opens a gateway, uses it, closes it, and ends by itself', async () => {
-  const stores = [
+test('a program opens a gateway, uses it, closes it, and ends by itself, also without the link', async () => {
+  const stores: Settings[] = [
     { TOKEN_STORE: `sqlite:${folder.file('tokens.db')}` },
     { TOKEN_STORE: await postgres.emptyStore(), TOKEN_RESCUE_DIR: folder.file('rescue') },
   ];
-  const answer = { data: { allPersons: IDS } };
-  expect(await Promise.all(stores.map(useTwice))).toEqual([
-    [answer, answer],
-    [answer, answer],
-  ]);
+  for (const store of stores) {
+    await using service = await startService();
+    for (const link of [{}, { TOKEN_LINK: '' }]) {
+      const env = { ...store, ...service.settings, ...link };
+      await using program = inProject('use-gateway.ts', env);
+      const { stdout, ...exit } = await program.ended;
+      expect(exit).toEqual({ code: 0, signal: null, stderr: '' });
+      expect(JSON.parse(stdout)).toEqual({ data: { allPersons: IDS } });
+    }
+  }
 });
 
-/** The second time, the store has the tokens. @returns what was answered */
-async function useTwice(store: Settings): Promise<unknown[]> {
-  await using service = await startService();
-  const answers: unknown[] = [];
-  for (const link of [service.settings, { ...service.settings, TOKEN_LINK: '' }]) {
-    await using program = inProject('use-gateway.ts', { ...store, ...link });
-    const { stdout, ...exit } = await program.ended;
-    expect(exit).toEqual({ code: 0, signal: null, stderr: '' });
-    answers.push(JSON.parse(stdout));
-  }
-  return answers;
-}
-
-test('the programs of docs/library.md, and those of examples, answer and end after SIGTERM', async () => {
-  const programs: [file: string, query: string, data: object][] = [
-    ['server.ts', '{ allPersons { id } }', { allPersons: IDS }],
-    ['yoga.ts', '{ persons { items { id } } }', { persons: { items: IDS } }],
-    [
-      'examples/executor/server.ts',
-      '{ office persons { items { id } } }',
-      { office: 'Berlin', persons: { items: IDS } },
-    ],
-  ];
-  const answered = programs.map(async ([file, query, data]) => {
+test.each([
+  ['server.ts', '{ allPersons { id } }', { allPersons: IDS }],
+  ['yoga.ts', '{ persons { items { id } } }', { persons: { items: IDS } }],
+  [
+    'examples/executor/server.ts',
+    '{ office persons { items { id } } }',
+    { office: 'Berlin', persons: { items: IDS } },
+  ],
+])(
+  'the program %s of docs/library.md or examples answers, and ends after SIGTERM',
+  async (file, query, data) => {
     await using service = await startService();
     const TOKEN_STORE = `sqlite:${folder.file(`${file.replaceAll('/', '-')}.db`)}`;
     await using program = inProject(file, { ...service.settings, TOKEN_STORE });
     const [, port] = await program.printed(/port: (\d+)/);
-    const answer = await fetch(`http://127.0.0.1:${port}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query }),
-    });
-    expect([file, await answer.json()]).toEqual([file, { data }]);
+    expect(await askAt(`http://127.0.0.1:${port}/graphql`, query)).toEqual({ data });
     expect(await program.stop()).toMatchObject({ code: 0, signal: null, stderr: '' });
-  });
-  await Promise.all(answered);
-});
+  },
+);
 
 test('the command of the package prints what is served, with what a company adds, and how to run it', async () => {
   const command = join(installed, manifest.bin[manifest.name as 'recruiting-subgraph']);
@@ -183,9 +171,6 @@ async function startService(): Promise<AsyncDisposable & { readonly settings: Se
   return { settings, [Symbol.asyncDispose]: () => sandbox.close() };
 }
 
-/** The people of every sandbox with three persons. */
-const IDS = [0, 1, 2].map((number) => ({ id: personOf(number).id }));
-
 /** Starts a program of the project. */
 function inProject(file: string, settings: Settings): Program {
   // Of its own: what is compiled of files in a temporary folder is of no use to other tests.
@@ -207,20 +192,6 @@ async function pack(): Promise<Packed> {
   // What its scripts print goes to the standard error.
   const output = await execute('npm', args, { PATH, HOME });
   return (JSON.parse(output) as [Packed])[0];
-}
-
-/** Links to all packages of this repository, one by one: there is room for another beside them. */
-function linkPackages(): void {
-  for (const name of readdirSync('node_modules')) {
-    const names = name.startsWith('@')
-      ? readdirSync(join('node_modules', name)).map((inScope) => join(name, inScope))
-      : [name];
-    for (const each of names) {
-      const link = join(project, 'node_modules', each);
-      mkdirSync(dirname(link), { recursive: true });
-      symlinkSync(resolve('node_modules', each), link);
-    }
-  }
 }
 
 const TSCONFIG = {
