@@ -597,6 +597,10 @@ const ANSWERED: readonly Answer[] = [
     'the encoding that changes nothing': { headers: { 'content-encoding': 'identity' }, ...ME },
     'a byte order mark': { body: `\uFEFF${JSON.stringify(ME.body)}` },
     'the path with a slash at its end': { path: '/graphql/', ...ME },
+    'a POST that also accepts a page': {
+      headers: { accept: 'application/json, text/html' },
+      ...ME,
+    },
     'a query beside a mutation, with the scope read alone': query(TWO, { operationName: 'Look' }),
     'an operation beside one of routers': query(LOOK_OR_SDL, { operationName: 'A' }),
     'an operation while the gateway stops': { to: 'stopping', ...ME },
