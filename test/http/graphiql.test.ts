@@ -6,6 +6,7 @@ import { createGraphiql } from '../../src/http/graphiql/graphiql.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import type { TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import { fullSdl, fullService } from '../service/full.ts';
 import { makeExecutableSchema } from '../service/lists.ts';
 import { startSandboxInside } from '../support/gateway/sandbox-inside.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
@@ -21,6 +22,7 @@ const results = readFileSync('schema/results.graphql', 'utf8');
 test.each([
   ['the documented service', {}, {}],
   ['a service whose fields return results', { schema: 'results' as const }, { snapshot: results }],
+  ['a service of which some lists need a filter', fullService(), { snapshot: fullSdl }],
   ['a service without lists', { schema: makeExecutableSchema(SINGLE, {}) }, { snapshot: SINGLE }],
 ])(
   'every example is answered for a caller with the scope read, by %s',

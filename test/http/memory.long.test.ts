@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
-import { parse } from 'graphql';
+import { parse, type ExecutionResult } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
@@ -51,6 +51,7 @@ async function start(
       return socket;
     },
     answerBytes: () => metric('answer_bytes'),
+    requestBytes: () => metric('request_bytes'),
     drains: () => metric('drains_running'),
   };
 }
@@ -260,6 +261,8 @@ test('requests that do not end take a limited part of the memory, and small ones
   });
   const [refusal] = (await Promise.race(unfinished.map((each) => once(each, 'data')))) as [Buffer];
   expect(refusal.toString()).toMatch(/^HTTP\/1.1 429 Too Many Requests[^]*RATE_LIMITED/);
+  // Now the others have arrived, and leave room for four bytes.
+  await expect.poll(gateway.requestBytes, LONG).toBe(4 * (size - 1));
   const ask = async (body: string) => (await fetch(`${url}/graphql`, post(body))).json();
   const small = JSON.stringify({ query: '{ __typename }' });
   expect(await ask(small)).toMatchObject({ data: {} });
@@ -310,7 +313,8 @@ test('nothing is held of what the program around the gateway executes, reads in 
   await service.arrived(sent);
   leaving.abort();
   expect(await service.received.at(-1)!.over).toBe('cut');
-  expect(await left).toHaveProperty('errors');
+  const [error] = ((await left) as ExecutionResult).errors!;
+  expect(error?.message).toBe('The request was cancelled by its caller.');
 });
 
 test('a request beyond those that may wait is refused, and a later one is answered', async () => {
