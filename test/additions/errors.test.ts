@@ -28,6 +28,8 @@ const LISTS: Readonly<Record<string, [type: string, list: () => unknown]>> = {
   throwing: ['[Int]', lateAndThrowing],
   withNull: ['[Int!]!', () => [late(), null]],
   withNullInList: ['[[Int!]!]!', () => [[late(), null]]],
+  withNullInNullableList: ['[[Int!]]', () => [[late(), null]]],
+  withNullLater: ['[Int!]!', () => Promise.resolve([late(), null])],
   withNullInRecord: ['[Item!]!', () => [{ value: late }, { value: () => null }]],
 };
 
@@ -239,19 +241,25 @@ test.each<[what: string, place: Path, set: unknown]>([
 /** A record with another key. */
 const FORGED = { __typename: 'Person', _rsNeeds_Person_id: 'secret' };
 const MISFIT = expect.stringContaining('where its schema promises [Person]') as string;
+const NOTHING = expect.stringContaining('returned neither data nor an error') as string;
 const BAD = 'UPSTREAM_BAD_RESPONSE';
-const json = (body: unknown) => () => Response.json(body);
+const http = (respond: () => Response) =>
+  buildHTTPExecutor({ endpoint: 'http://internal.test/', fetch: respond }) as never;
+const json = (body: unknown) => http(() => Response.json(body));
+const PLAIN = { message: 'No today.', extensions: { code: 'CLOSED' } };
 
-test.each<[what: string, respond: () => Response, Reported?]>([
-  ['answers 500', () => new Response('secret', { status: 500 }), masked()],
-  ['answers HTML', () => new Response('<html>secret</html>'), masked()],
+test.each<[what: string, executor: typeof second, Reported?]>([
+  ['answers 500', http(() => new Response('secret', { status: 500 })), masked()],
+  ['answers HTML', http(() => new Response('<html>secret</html>')), masked()],
   ['answers null', json(null), masked()],
+  ['returns nothing', () => ({}), error(NOTHING, [], BAD)],
   ['has another type', json({ data: { ratingByKeys: 'secret' } }), error(MISFIT, [], BAD)],
   ['has too few records', json({ data: { ratingByKeys: [] } })],
   ['gives other ids', json({ data: { ratingByKeys: [FORGED, FORGED] } })],
-  ['has an error', json({ errors: [{ message: 'No today.' }] }), error('No today.', [])],
-])('a second service that %s costs only its own fields', async (_, respond, failed) => {
-  second = buildHTTPExecutor({ endpoint: 'http://internal.test/', fetch: respond }) as never;
+  ['has an error', json({ errors: [PLAIN] }), error('No today.', [], 'CLOSED')],
+  ['returns a plain error', () => ({ errors: [PLAIN] }), error('No today.', [], 'CLOSED')],
+])('a second service that %s costs only its own fields', async (_, executor, failed) => {
+  second = executor;
   world.service.answer(honest);
   const answer = await world.ask('{ persons(first: 2) { items { id name rating } } }');
   const items = ['1', '2'].map((id) => ({ id, name: `Name ${id}`, rating: null }));

@@ -1,3 +1,4 @@
+import { RenameRootFields } from '@graphql-tools/wrap';
 import { buildSchema } from 'graphql';
 import { expect, test } from 'vitest';
 import { OperatorMistake } from '../../src/errors.ts';
@@ -8,7 +9,7 @@ import { documentedSdl } from '../support/documented-sdl.ts';
 import { servedOnce } from '../support/gateway/served-once.ts';
 
 const served = servedOnce(
-  documentedSdl,
+  `${documentedSdl} extend schema { mutation: Mutation } type Mutation { hire: Int }`,
   readConfig({}, () => ''),
   undefined,
 );
@@ -50,6 +51,10 @@ test.each<[says: string, Additions]>([
   ],
   ['subschemas[0] has Query.persons, which', service('type Query { persons: Int }')],
   [
+    'subschemas[0] has Mutation.hire, which',
+    service('type Query { a: Int } type Mutation { hire: Int }'),
+  ],
+  [
     'PersonPage.items is of the type [Person!]! in the gateway, and of another one in subschemas.',
     service(
       'type Query { a: PersonPage } type PersonPage { items: [Person!] } type Person { id: ID! }',
@@ -66,6 +71,12 @@ test.each<[says: string, Additions]>([
 test('all mistakes are reported at once', () => {
   const two = { typeDefs: 'extend type Person { firstName: Int }', ...person('firstName') };
   expect(mistake(two)).toContain('has 2 mistakes');
+});
+
+test('a second service whose transforms rename what the gateway has is no mistake', () => {
+  const transforms = [new RenameRootFields((_, name) => `their${name}`)];
+  const [{ schema } = expect.unreachable()] = service('type Query { persons: Int }').subschemas!;
+  expect(mistake({ subschemas: [{ schema, transforms }] })).toBe('no mistake');
 });
 
 test('empty additions leave the schema unchanged', () => {

@@ -226,15 +226,21 @@ export function byKeys(field: string, name = 'id'): MergedTypeConfig {
   };
 }
 
-/** @param merge how people are found in it */
+/** @param merge how people are found in it; `more` are its other fields, which say what they are of */
 export function secondService(
   field: string,
   merge: MergedTypeConfig = byKeys(field),
-  { of = 'Person', idType = 'ID' } = {},
+  { of = 'Person', idType = 'ID', more = '' } = {},
 ): SecondService {
   const type = of === 'Named' ? 'Person' : of;
   const requests: Fields[][] = [];
-  const known = (key: Fields) => ({ ...key, [field]: `${field} of ${Object.values(key).join()}` });
+  const known = (key: Fields) => {
+    const said = ['email', 'room', field].map((name) => [
+      name,
+      `${name} of ${Object.values(key).join()}`,
+    ]);
+    return { ...key, ...Object.fromEntries(said) };
+  };
   const sdl = `
     type Query {
       ${field}ByKeys(keys: [${field}Key!]!): [${type}]!
@@ -245,7 +251,7 @@ export function secondService(
     ${
       of === 'Named'
         ? `interface Named { name: String! } type Person implements Named { name: String! ${field}: String }`
-        : `"Somebody." type ${type} { id: ${idType}! ${field}: String }`
+        : `"Somebody." type ${type} { id: ${idType}! ${field}: String ${more} }`
     }
   `;
   const schema = makeExecutableSchema(sdl, {

@@ -31,7 +31,10 @@ const LISTS = `
   type Page { items: [Person!]!, pageInfo: Info! }
   type Info { hasNextPage: Boolean!, endCursor: String }
   type Person { id: ID!, old: Old }
-  type Old { name: String }
+  type Old implements Aged { name: String, aged: Int }
+  interface Aged { aged: Int }
+  union Either = Person | Old
+  directive @tag(name: String) on FIELD
   enum Order { UP }
   input By { name: String }
 `;
@@ -77,13 +80,24 @@ describe('the JSON of an introspection is a snapshot', () => {
     ],
     [
       'a type that loses its only field, and what returns it',
-      (part) => void (part('Old.name')['name'] = 'first-name'),
+      (part) => {
+        part('Old.name')['name'] = 'first-name';
+        part('Old.aged')['name'] = '__aged';
+      },
       [
         'Old.first-name: this is not a name of GraphQL.',
+        'Old.__aged: names with __ belong to GraphQL.',
         'Old: nothing is left of it.',
         'Person.old: its type Old is not one that the schema has.',
+        'Old of Either: the schema does not have this type.',
       ],
       /Old/,
+    ],
+    [
+      'an interface that is not there',
+      (part) => void ((part('Old')['interfaces'] as Part[])[0]!['name'] = 'Gone'),
+      ['Gone of Old: the schema does not have this type.'],
+      /implements/,
     ],
     [
       'a field that requires what is flawed',
