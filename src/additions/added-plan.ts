@@ -37,7 +37,7 @@ export function addedPlan(
   served: Pick<ServedSchema, 'schema' | 'snapshot'>,
   planned: { readonly document: DocumentNode; readonly operation: OperationDefinitionNode },
 ): Plan {
-  const { document, operation } = onlyOperation(planned.document, planned.operation);
+  const { document } = onlyOperation(planned.document, planned.operation);
   checkOperation(document, served.snapshot);
   const executed = prepared(document, schema, served.schema);
   return {
@@ -46,7 +46,6 @@ export function addedPlan(
       const { data, errors = [] } = await execute({
         schema,
         document: executed,
-        operationName: operation.name?.value,
         variableValues: call.variables.sent,
         contextValue: context,
       });

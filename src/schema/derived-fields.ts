@@ -234,10 +234,9 @@ function meaningOf<Kind extends DerivedKind>({ kind }: DerivedField<Kind>) {
   return KINDS[kind] as Meaning<DerivedField>;
 }
 
-/** The field of a list, and the types and the field of its pages. */
-function placesOfList({ parent, name, result, pageType }: Adapter): string[] {
-  const types = [...(result ? [result.success.name] : []), pageType.name];
-  return [`${parent}.${name}`, ...types, `${pageType.name}.items`];
+/** The field of a list, and the type and the field of its pages. */
+function placesOfList({ parent, name, pageType }: Adapter): string[] {
+  return [`${parent}.${name}`, pageType.name, `${pageType.name}.items`];
 }
 
 /** What is always read of the records of a list: cursors contain what identifies a record. */
