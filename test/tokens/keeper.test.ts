@@ -2,7 +2,7 @@
  * What a keeper sends, stores, reports and gives to callers when something goes wrong. Each row is one fault, in virtual
  * time. What several processes, kills and lost commits do to one another is the simulator's (simulate).
  */
-import { rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
@@ -10,7 +10,7 @@ import { PLAIN_WORDING, type Trouble } from '../../src/tokens/health.ts';
 import { openTokenKeeper, type AccessToken } from '../../src/tokens/keeper.ts';
 import { LinkError } from '../../src/tokens/link.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
-import type { Exchange } from '../../src/tokens/service.ts';
+import type { Exchange, Verdict } from '../../src/tokens/service.ts';
 import { endAttempt, successor, type Rule, type State } from '../../src/tokens/state.ts';
 import { StoreUnavailable } from '../../src/tokens/store.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
@@ -37,8 +37,8 @@ interface Row {
   readonly set?: State | null;
   /** What the service answers, in this order. Default, and in the end: the next pair. */
   readonly answers?: readonly (Exchange | ((world: World) => unknown))[];
-  /** Whether the service cannot be asked about an access token: then one `invalid_grant` is a loss. */
-  readonly isMute?: boolean;
+  /** What the service says about every access token; null: it cannot be asked, and one `invalid_grant` is a loss. */
+  readonly check?: Verdict | null;
   /** The name of the pair that the token link gives. */
   readonly link?: string;
   /** What fails from the start on. */
@@ -94,6 +94,7 @@ const sees = (look: (world: World) => unknown) => async (world: World) =>
   world.seen.push(await look(world));
 const seesToken = sees(async ({ keeper }) => (await keeper.token()).value);
 const seesTroubles = sees(({ keeper }) => keeper.health().troubles);
+const seesError = sees(({ errors }) => errors.at(-1));
 const seesSent = (least: number, most: number) =>
   sees(({ sent }) => sent.length >= least && sent.length <= most);
 /** The generations that a request is sent again with, and whether the last one comes after 1.5 to 3 s. */
@@ -136,9 +137,17 @@ test.each<Row>([
       'a slow exchange: the old token serves, who needs the new one waits for 30 s, and it is saved',
     set: imported(),
     answers: [after(100_000, 'no new refresh token')],
-    happens: [1_000, seesToken, ask, 29_000, seesTroubles, 2_000, 100_000, seesToken],
-    seen: [sends(1), 'access-1', ['uncertain'], gets('UPSTREAM_UNREACHABLE'), 'access-next'],
-    stored: { generation: 2, claim: null },
+    happens: [1_000, seesToken, ask, 29_000, seesTroubles, 2_000, seesError, 100_000, seesToken],
+    seen: [
+      sends(1),
+      'access-1',
+      ['uncertain'],
+      gets('UPSTREAM_UNREACHABLE'),
+      expect.stringContaining('longer than 30 s'),
+      'access-next',
+    ],
+    // Its life counts from the exchange.
+    stored: { generation: 2, claim: null, savedAt: NOON },
     alarms: [/no new refresh token/],
   },
   {
@@ -174,7 +183,7 @@ test.each<Row>([
   {
     fault: 'a process that died: it is waited for, and then the refresh token is sent once more',
     set: claimed(imported()),
-    happens: [ask, 61_000, sees(({ errors }) => errors[0]), seesTroubles, 100_000, seesToken],
+    happens: [ask, 61_000, seesError, seesTroubles, 100_000, seesToken],
     seen: [
       gets('UPSTREAM_UNREACHABLE'),
       expect.stringMatching(
@@ -202,6 +211,14 @@ test.each<Row>([
     seen: [sends(2), true, sends(2), true],
     troubles: ['lost'],
     alarms: [/the store was replaced by an older copy/],
+  },
+  {
+    fault: 'a refusal, and no answer whether the access token works: it serves until its end',
+    set: imported(),
+    answers: [REFUSED, REFUSED],
+    check: { kind: 'unclear', why: 'status 503' },
+    happens: [HOUR, seesSent(1, 1)],
+    seen: [sends(1), true],
   },
   // New access tokens
   ...(
@@ -241,7 +258,7 @@ test.each<Row>([
     fault: 'a token that is refused for good: a trouble of the newest alone, until it is accepted',
     happens: [
       [tells('refused', 1), seesTroubles],
-      [tells('refused', 2), seesTroubles, tells('accepted', 2)],
+      [tells('refused', 2), tells('refused', 1), seesTroubles, tells('accepted', 2)],
     ],
     seen: [[], ['unauthorized']],
   },
@@ -342,6 +359,15 @@ test.each<Row>([
     files: [{}],
   },
   {
+    fault: 'an emergency file that cannot be opened may hold the newest pair: nothing is sent',
+    happens: [
+      ({ emergency }) => writeFileSync(emergency.pathOf({ ...usualSet, generation: 3 }), 'damaged'),
+      20 * HOUR,
+    ],
+    troubles: ['late'],
+    alarms: [/unsaved-.* may hold the newest pair and cannot be read/],
+  },
+  {
     fault: 'an emergency file of another service, and an empty store: it stays, and is not used',
     set: null,
     happens: [leaves(foreignSet), MINUTE],
@@ -398,7 +424,7 @@ test.each<Row>([
     fault: `an import over ${set ? 'a set in use' : 'nothing'} that proves spent: its error says what is in use`,
     set,
     answers: [REFUSED],
-    isMute: true,
+    check: null,
     happens: [imports('new', true), 3_000],
     seen: [sends('new'), expect.stringMatching(message)],
     troubles: set ? [] : ['lost'],
@@ -448,7 +474,7 @@ test.each<Row>([
     set: null,
     faults: { exchange: MISTAKE },
     happens: [
-      [imports('1'), HOUR, seesSent(10, 40), ask, 1_000, sees(({ errors }) => errors[0])],
+      [imports('1'), HOUR, seesSent(10, 40), ask, 1_000, seesError],
       sees(({ keeper }) => keeper.health()),
       [{ exchange: undefined }, 5 * MINUTE],
     ],
@@ -566,7 +592,7 @@ type World = Awaited<ReturnType<typeof worldOf>>;
 async function worldOf({
   set = usualSet,
   answers = [],
-  isMute = false,
+  check = { kind: 'works' },
   link,
   ...row
 }: Omit<Row, 'fault' | 'happens'>) {
@@ -612,7 +638,7 @@ async function worldOf({
         const given: unknown = typeof answer === 'function' ? await answer(world) : answer;
         return (given ?? { kind: 'granted', pair: pairOf('next') }) as Exchange;
       },
-      ...(!isMute && { check: async () => ({ kind: 'works' }) }),
+      ...(check && { check: async () => check }),
     },
     emergency: {
       ...emergency,
