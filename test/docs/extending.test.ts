@@ -16,24 +16,16 @@ beforeAll(() => {
 });
 afterAll(() => folder[Symbol.dispose]());
 
-test('the field of the README greets every person', async () => {
-  const records = await exported(blockWith('README.md', 'greeting'), 'firstName greeting');
-  expect(records).toHaveLength(137);
-  for (const { firstName, greeting } of records) expect(greeting).toBe(`Dear ${firstName}`);
-});
-
-test('the plugins of docs/extending.md keep answers and measure', async () => {
+test('the fields of the README and of docs/extending.md are those of every person, and its plugins measure', async () => {
+  const greetings = await exported(blockWith('README.md', 'greeting'), 'firstName greeting');
+  for (const { firstName, greeting } of greetings) expect(greeting).toBe(`Dear ${firstName}`);
+  const initials = blockWith('docs/extending.md', "selectionSet: '{ firstName }'");
+  for (const { firstName, initial } of await exported(initials, 'firstName initial'))
+    expect(initial).toBe(firstName!.charAt(0));
   const log = vi.spyOn(console, 'log').mockReturnValue();
   await exported(blockWith('docs/extending.md', 'useResponseCache'), 'id');
   expect(log.mock.calls.flat()).toContainEqual(expect.stringMatching(/^executed in \d+ ms$/));
   log.mockRestore();
-});
-
-test('the field of docs/extending.md has the initial of every person', async () => {
-  const block = blockWith('docs/extending.md', "selectionSet: '{ firstName }'");
-  for (const { firstName, initial } of await exported(block, 'firstName initial')) {
-    expect(initial).toBe(String(firstName).charAt(0));
-  }
 });
 
 test('the service of docs/extending.md adds reviews to persons, many in each request', async () => {
@@ -41,7 +33,7 @@ test('the service of docs/extending.md adds reviews to persons, many in each req
   writeFileSync(folder.file('reviews.graphql'), sdl);
   const schema = buildSchema(sdl);
   await using reviews = await serveRecorded(async (request) => {
-    const { query, variables } = (await request.json()) as Question;
+    const { query, variables } = (await request.json()) as Record<'query' | 'variables', never>;
     const rootValue = {
       reviewedPersons: ({ ids }: { ids: string[] }) =>
         ids.map((id) => ({ id, reviews: [{ stars: 5, text: `about ${id}` }] })),
@@ -53,7 +45,6 @@ test('the service of docs/extending.md adds reviews to persons, many in each req
   vi.stubEnv('REVIEWS_URL', reviews.url);
   const block = blockWith('docs/extending.md', 'subschemas: [\n');
   const records = await exported(block, 'id reviews { stars text }');
-  expect(records).toHaveLength(137);
   for (const record of records) {
     expect(record['reviews']).toEqual([{ stars: 5, text: `about ${record['id']}` }]);
   }
@@ -97,11 +88,6 @@ test('the adapters.json of docs/schema.md decides, skips and finds what its tabl
     Candidate: { kind: 'list', adapter: { name: 'activeCandidates' } },
   });
 });
-
-interface Question {
-  readonly query: string;
-  readonly variables?: Record<string, unknown>;
-}
 
 let files = 0;
 
