@@ -49,15 +49,12 @@ describe.each(Object.entries(SCHEMAS))('%s', (_, load) => {
     ['exactly as the service does', {}],
     [
       'with integers that JavaScript cannot represent, and with what services add',
-      { scalars: [LONG, { b: [LONG], a: 1 }], amend },
+      { scalars: [LONG, { b: [LONG], a: 1 }], amend: amended },
     ],
   ])(
     'random operations are answered %s',
-    async (__, { scalars, ...more }: { scalars?: unknown[]; amend?: typeof amend }) => {
-      service = serviceOf({
-        schema: made(schema, { fails: true, ...(scalars && { scalars }) }),
-        ...more,
-      });
+    async (__, { scalars, amend }: { scalars?: unknown[]; amend?: typeof amended }) => {
+      service = serviceOf(made(schema, { fails: true, ...(scalars && { scalars }) }), amend);
       const words = vocabularyOf(schema);
       await fc.assert(
         fc.asyncProperty(fc.gen(), async (g) => {
@@ -76,7 +73,7 @@ describe.each(Object.entries(SCHEMAS))('%s', (_, load) => {
 const LONG = (JSON as unknown as { rawJSON(text: string): object }).rawJSON('98765432109876543210');
 
 /** What GitHub adds to its errors, and Shopify to its answers. */
-function amend(result: { errors?: readonly { toJSON(): GraphQLFormattedError }[] }): object {
+function amended(result: { errors?: readonly { toJSON(): GraphQLFormattedError }[] }): object {
   return {
     ...result,
     ...(result.errors && {

@@ -1,6 +1,5 @@
 import { graphql, printSchema, type GraphQLSchema } from 'graphql';
 import { expect, onTestFinished } from 'vitest';
-import { listen } from '../../src/http/listen.ts';
 import {
   startGatewayOverService,
   type GatewayOverService,
@@ -8,24 +7,20 @@ import {
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { wrote } from '../support/gateway/written.ts';
 
-/** Answers one request with the text of a body. */
-export type Answering = (operation: ReceivedOperation) => string | Promise<string>;
-
-/** One request, as it was received. */
-export interface ReceivedOperation {
+export interface SentOperation {
   readonly query: string;
-  readonly variables?: Record<string, unknown> | null;
-  readonly operationName?: string | null;
+  readonly variables?: Record<string, unknown> | undefined;
+  readonly operationName?: string | undefined;
 }
 
-export interface AnsweringOptions {
-  readonly schema: GraphQLSchema;
-  /** Adds to the answer what graphql-js cannot return: `extensions`, other members of an error. */
-  readonly amend?: (result: object) => object;
-}
+/** Answers one request with the text of a body. */
+export type Answering = (operation: SentOperation) => string | Promise<string>;
 
-/** A service that answers with graphql-js, as its documentation shows. */
-export function serviceOf({ amend = (result) => result, schema }: AnsweringOptions): Answering {
+/** A service that answers with graphql-js. @param amend adds what graphql-js cannot return */
+export function serviceOf(
+  schema: GraphQLSchema,
+  amend: (result: object) => object = (result) => result,
+): Answering {
   return async ({ query: source, variables: variableValues, operationName }) => {
     const result = await graphql({ schema, source, variableValues, operationName });
     return JSON.stringify(amend({ ...result }));
@@ -42,20 +37,10 @@ interface ExactAnswer {
   readonly extensions: string | undefined;
 }
 
-/** What a caller sends. */
-interface SentOperation {
-  readonly query: string;
-  readonly variables?: Record<string, unknown> | undefined;
-  readonly operationName?: string | undefined;
-}
-
-/** A service, and the gateway in front of it, each on a socket. */
+/** A service, and the gateway in front of it. */
 export interface SideBySide extends AsyncDisposable {
   readonly gateway: GatewayOverService;
-  direct(operation: SentOperation): Promise<ExactAnswer>;
   through(operation: SentOperation): Promise<ExactAnswer>;
-  /** Sends an operation to both. `sent`: the bodies of the requests that the gateway sent to the service. */
-  both(operation: SentOperation): Promise<Compared>;
   /** Sends an operation to both, and fails unless the gateway answers as the service does. */
   expectSame(operation: SentOperation): Promise<Compared>;
 }
@@ -63,6 +48,7 @@ export interface SideBySide extends AsyncDisposable {
 interface Compared {
   readonly direct: ExactAnswer;
   readonly through: ExactAnswer;
+  /** The bodies of the requests that the gateway sent to the service. */
   readonly sent: readonly string[];
 }
 
@@ -76,7 +62,7 @@ interface SideBySideOptions {
 
 export async function startSideBySide({
   schema,
-  service = serviceOf({ schema }),
+  service = serviceOf(schema),
   config,
 }: SideBySideOptions): Promise<SideBySide> {
   const gateway = await startGatewayOverService(
@@ -84,33 +70,30 @@ export async function startSideBySide({
     { snapshot: printSchema(schema), config: { ...GENEROUS, ...config } },
   );
   gateway.service.answer(async (response, { body }) => {
-    const text = await service(JSON.parse(body) as ReceivedOperation);
+    const text = await service(JSON.parse(body) as SentOperation);
     response.writeHead(200, { 'content-type': 'application/json' }).end(text);
   });
-  const listening = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-
-  const direct: SideBySide['direct'] = (operation) => post(gateway.service.url, operation);
-  const through: SideBySide['through'] = (operation) => post(listening.url, operation);
-  const both: SideBySide['both'] = async (operation) => {
-    const before = gateway.service.received.length;
-    const answer = await through(operation);
-    const sent = gateway.service.received.slice(before).map(({ body }) => body);
-    return { direct: await direct(operation), through: answer, sent };
+  const through: SideBySide['through'] = async (operation) => {
+    const response = await gateway.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json' },
+      body: JSON.stringify(operation),
+    });
+    return exactAnswer(wrote(await response.text()), response.status);
   };
   return {
     gateway,
-    direct,
     through,
-    both,
     expectSame: async (operation) => {
-      const compared = await both(operation);
+      const before = gateway.service.received.length;
+      const answer = await through(operation);
+      const sent = gateway.service.received.slice(before).map(({ body }) => body);
+      const direct = exactAnswer(await service(operation));
+      const compared = { direct, through: answer, sent };
       expectSameAnswer(compared, operation);
       return compared;
     },
-    [Symbol.asyncDispose]: async () => {
-      await listening.close();
-      await gateway[Symbol.asyncDispose]();
-    },
+    [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
   };
 }
 
@@ -151,19 +134,14 @@ const GENEROUS = {
   maxTokens: 1_000_000,
 } as const;
 
-async function post(url: string, operation: SentOperation): Promise<ExactAnswer> {
-  const response = await fetch(`${url}/graphql`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'application/json' },
-    body: JSON.stringify(operation),
-  });
-  const { data, errors, extensions } = exactly(wrote(await response.text())) as {
+function exactAnswer(text: string, status = 200): ExactAnswer {
+  const { data, errors, extensions } = exactly(text) as {
     readonly data?: unknown;
     readonly errors?: readonly object[] | null;
     readonly extensions?: unknown;
   };
   return {
-    status: response.status,
+    status,
     data: JSON.stringify(data),
     errors: errors === undefined ? undefined : (errors ?? []).map(withoutLocations),
     extensions: JSON.stringify(extensions),
