@@ -128,7 +128,7 @@ const ROWS: readonly [
     '{ persons(first: 1) { items { id fixed } } }',
     { persons: { items: [{ id: '1', fixed: 'fixed' }] } },
     [error('Slow today.')],
-    failing({ message: 'Slow today.', path: ['persons', 'items'] }),
+    failing({ message: 'Slow today.', path: ['persons', 'items', 0, 'id'] }),
   ],
   [
     'an error without a path that two delegations report',
