@@ -89,6 +89,7 @@ test('gateway.config.ts in the working directory is loaded, in production only i
       0,
       /is not loaded: .* Set GATEWAY_CONFIG=gateway\.config\.mts, or/,
     ],
+    [{ NODE_ENV: 'production', GATEWAY_CONFIG: 'gateway.config.mts' }, 2, /cannot be loaded/],
   ] as const) {
     const stderr = expect.stringMatching(says);
     expect(await inFolder(['schema', 'print'], env, 'here')).toMatchObject({ code, stderr });

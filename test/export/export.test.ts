@@ -205,12 +205,13 @@ test('a key decides what is exported, from a production gateway with small windo
   expect(clear.stderr).not.toContain('secret-key');
 });
 
-test('the sandbox is exported, with a notice', async () => {
-  const env = { SCHEMA_PREFIX: 'Recruiting', PAGES_PER_MINUTE: '1' };
+test('the sandbox is exported, with a notice, and a log where LOG_LEVEL is set', async () => {
+  const env = { SCHEMA_PREFIX: 'Recruiting', PAGES_PER_MINUTE: '1', LOG_LEVEL: 'info' };
   const file = folder.file('sandbox.csv');
   const args = ['export', 'recruitingPersons', '--sandbox', '--output', file];
   const { code, stderr } = await runHere(args, env);
   expect(stderr).not.toContain('Trying again');
+  expect(stderr).toMatch(/^\[.*\] INFO: /m);
   expect(stderr).toMatch(/SANDBOX[^]*137 records in \S+sandbox\.csv, in /);
   expect(code).toBe(0);
   expect(readFileSync(file, 'utf8').trim().split('\n')).toHaveLength(138);
