@@ -2,10 +2,11 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { configWarnings, readConfig, variables } from '../../src/config.ts';
-import { settingsIn } from '../support/deploy/env-file.ts';
 
 const TEXT = readFileSync('.env.example', 'utf8');
-const settings = settingsIn(TEXT);
+const settings = Object.fromEntries(
+  Array.from(TEXT.matchAll(/^([A-Z_]+)=(.*)$/gm), ([, name, value]) => [name!, value!]),
+);
 const KEY = Buffer.alloc(32).toString('base64');
 const CALLERS = { AUTH_API_KEYS: `portal:${'0'.repeat(64)}`, TOKEN_STORE_KEY: KEY };
 

@@ -4,9 +4,42 @@
  */
 import { connect } from 'node:net';
 import { expect, test, vi } from 'vitest';
-import type { Reply } from '../service/service.ts';
+import { startService, type Reply } from '../service/service.ts';
 import { after, honest, json } from '../service/replies.ts';
-import { startSmallGateway, type SmallGateway } from '../support/processes/small-gateway.ts';
+import { bundled } from '../support/processes/bundled.ts';
+import { served, startProcess } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+/** A gateway that was just started has 30 MB of its 64 MB in use. The new space is that of `npm start`. */
+const HEAP = '--max-old-space-size=64 --max-semi-space-size=8';
+
+/** A gateway with so little memory that requests and answers which took many times their size would end it. */
+async function startSmallGateway(env: Record<string, string> = {}) {
+  await using ends = new AsyncDisposableStack();
+  const folder = ends.use(temporaryFolder());
+  const upstream = ends.use(await startService());
+  const settings = {
+    NODE_OPTIONS: HEAP,
+    RECRUITING_URL: upstream.url,
+    TOKEN_LINK: upstream.tokenLink,
+    TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
+    ALLOW_ANONYMOUS: 'true',
+    // A process that collects garbage again and again is slow on a busy machine.
+    UPSTREAM_TIMEOUT_MS: '120000',
+    ...env,
+  };
+  const program = ends.use(startProcess([await bundled('src/process.ts')], { env: settings }));
+  const { url } = await served(program);
+  const headers = { 'content-type': 'application/json' };
+  const ask = async (sent: object | string) => {
+    const body = typeof sent === 'string' ? sent : JSON.stringify(sent);
+    return (await fetch(url, { method: 'POST', headers, body })).text();
+  };
+  const open = ends.move();
+  return { upstream, url, program, ask, [Symbol.asyncDispose]: () => open.disposeAsync() };
+}
+
+type SmallGateway = Awaited<ReturnType<typeof startSmallGateway>>;
 
 const PERSONS = '{ persons(first: 1) { items { id } } }';
 const FIRST_PAGE = /"data":\{"persons":\{"items":\[\{"id"/;

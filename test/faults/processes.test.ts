@@ -7,7 +7,6 @@ import { importPair } from '../../src/tokens/state.ts';
 import { readPair } from '../../src/tokens/pair.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import { openSqliteStore } from '../../src/tokens/sqlite.ts';
-import { BOUND } from '../support/processes/bound-user.ts';
 import { canFillDisk, fillDisk, freeDisk } from '../support/tokens/fault-disk.ts';
 import {
   eventually,
@@ -16,6 +15,9 @@ import {
   type TokenGateway,
   type TokenWorld,
 } from '../support/tokens/world.ts';
+
+/** A user who is bound by file permissions: `nobody` if root runs the tests. */
+const BOUND = process.getuid?.() === 0 ? 65_534 : process.getuid!();
 
 test.concurrent(
   'kill -9 before the service has processed the request: the old access token serves, and the refresh token is sent once more when it ends',

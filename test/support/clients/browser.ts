@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import packaged from '@sparticuz/chromium';
-import { chromium, type Browser, type Page } from 'playwright-core';
+import { chromium, type Browser } from 'playwright-core';
 
 /**
  * A real Chromium from an npm package. It can connect to this machine only. The caller closes it: `await
@@ -29,23 +29,6 @@ export async function openBrowser(): Promise<Browser> {
       ...(await libraries(executablePath, home)),
     },
   });
-}
-
-/** Every address that the page requests from now on, including `data:` and `blob:`. */
-export function recordRequests(page: Page): readonly string[] {
-  const urls: string[] = [];
-  page.on('request', (request) => urls.push(request.url()));
-  return urls;
-}
-
-/** Everything that the page reports from now on: uncaught errors, console errors, violations of its policy. */
-export function recordComplaints(page: Page): readonly string[] {
-  const complaints: string[] = [];
-  page.on('pageerror', (error) => complaints.push(String(error)));
-  page.on('console', (message) => {
-    if (message.type() === 'error') complaints.push(message.text());
-  });
-  return complaints;
 }
 
 // The packaged arguments are for serverless functions: they put everything into one process, which ends with the first
