@@ -192,3 +192,19 @@ test.each([
   expect(await world.ask(all)).toEqual({ data: { allPersons: nodes } });
   expect(await world.ask(connection)).toEqual({ data: { personsConnection: { nodes } } });
 });
+
+test('ids that are longer numbers than JavaScript holds keep their digits', async () => {
+  const [first, second] = ['9007199254740993', '9007199254740995'].map(
+    (id) => `{"id":${id},"name":"Ada"}`,
+  );
+  for (const [field, query] of WAYS.slice(1)) {
+    world.service.answer(text(pageWith(first!, true)), text(pageWith(second!, false)));
+    const headers = { 'apollo-require-preflight': 'true' };
+    const response = await world.fetch(`/graphql?${new URLSearchParams({ query })}`, { headers });
+    expect(await response.text(), field).toContain(`[${first},${second}]`);
+  }
+});
+
+function pageWith(record: string, hasNextPage: boolean): string {
+  return `{"data":{"persons":{"items":[${record}],"pageInfo":{"hasNextPage":${hasNextPage},"endCursor":"1"}}}}`;
+}
