@@ -108,7 +108,6 @@ class OperationPlan implements Plan {
   }
 
   stream(call: Call): AsyncGenerator<Payload, void, undefined> | undefined {
-    if (this.#isMutation) return undefined;
     const selected = new Set(
       selectedNow(this.#selected, call.variables.values).map(({ key }) => key),
     );
