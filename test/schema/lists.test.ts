@@ -158,7 +158,9 @@ const GONE = expect.stringContaining('no longer has this Person');
 test.each<[string, object | null, message: string, code: string]>([
   ['that no longer exists', null, GONE, 'UPSTREAM_BAD_RESPONSE'],
   ['that is not found any more', { code: 'NOT_FOUND' }, GONE, 'UPSTREAM_BAD_RESPONSE'],
+  ['that is not found in words', { message: 'It does not exist.' }, GONE, 'UPSTREAM_BAD_RESPONSE'],
   ['that is not shown', { code: 'FORBIDDEN', message: 'Not yours.' }, 'Not yours.', 'FORBIDDEN'],
+  ['beyond a quota', { code: 'QUOTA', message: 'Later.' }, 'Later.', 'UPSTREAM_RATE_LIMITED'],
 ])('a parent %s when its list is requested is reported', async (_, found, message, code) => {
   await using gateway = await over(
     `type Query { persons(%): PersonPage! person(id: ID!): PersonResult }
