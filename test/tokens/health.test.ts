@@ -15,6 +15,12 @@ const state = exchanged();
 const claimedAt = (now: number, of: State = state) => claimOf('a', 2)(of, now).next!;
 const unclear = { kind: 'unclear', why: 'cut', answer: null } as const;
 const uncertain = endAttempt('a', unclear, 'host/1')(claimedAt(NOON), NOON).next!;
+const lost = { ...state, lost: true };
+const short = {
+  ...state,
+  pair: { ...state.pair, expiresIn: 600 },
+  expiresAt: NOON + 600_000,
+};
 const due = NOON + (LIFE * 1000 * 2) / 3;
 /** A set whose refresh token was refused once, and whose access token ends then. */
 const refused = (expiresAt: number) => ({ ...state, refusals: 1, refusedAt: NOON, expiresAt });
@@ -30,7 +36,7 @@ test.each<[what: string, state: State | null, now: number, troubles: Trouble[], 
   ['a store without tokens', null, NOON, ['missing']],
   ['a store that was never read', null, NOON, ['late'], { isUnread: true }],
   ['a set that was moved', { ...state, movedTo: 'there' }, NOON, ['missing']],
-  ['a set that is lost', { ...state, lost: true }, NOON, ['lost']],
+  ['a set that is lost', lost, NOON, ['lost']],
   ['a set that is lost after a lost answer', { ...uncertain, lost: true }, NOON, ['lost']],
   ['a set after its end', state, END, ['lost']],
   ['a set a day before its end', state, END - DAY, ['late', 'ending']],
@@ -51,6 +57,8 @@ test.each<[what: string, state: State | null, now: number, troubles: Trouble[], 
   ['an early refusal', refused(NOON + 2 * HOUR), NOON + HOUR, []],
   ['an unsaved pair', state, NOON, ['unsaved'], { isUnsaved: true }],
   ['a refused access token', state, NOON, ['unauthorized'], { isUnauthorized: true }],
+  ['a lost set, and a refused token', lost, NOON, ['lost'], { isUnauthorized: true }],
+  ['a set that lives for ten minutes, a minute after it was due', short, NOON + 461_000, ['late']],
 ])('the troubles of %s', (_what, given, now, troubles, facts = {}) => {
   expect(troublesOf(given, { now, ...known, ...facts })).toEqual(troubles);
 });
@@ -71,7 +79,7 @@ test('a lost refresh token has no time left, and one whose end is not known has 
   expect(healthOf(state, facts).refreshSecondsLeft).toBe(120 * 86_400);
   const endless = { ...state, pair: { ...state.pair, refreshTokenExpiresIn: LONGEST_LIFE } };
   expect(healthOf(endless, facts)).not.toHaveProperty('refreshSecondsLeft');
-  for (const lost of [state, endless].map((each) => ({ ...each, lost: true }))) {
-    expect(healthOf(lost, facts).refreshSecondsLeft).toBe(0);
+  for (const each of [state, endless]) {
+    expect(healthOf({ ...each, lost: true }, facts).refreshSecondsLeft).toBe(0);
   }
 });

@@ -264,20 +264,21 @@ describe('an exchange', () => {
 });
 
 describe('through a proxy', () => {
-  test.each(['', 'http://'])(
-    'whose address begins with "%s", the request arrives',
-    async (scheme) => {
-      const seen: unknown[] = [];
-      const proxy = await startServer((request, response) => {
-        seen.push([request.url, request.headers['proxy-authorization']]);
-        json(200, GRANT)(response);
-      });
-      const http = proxyAgent({ HTTP_PROXY: `${scheme}user:password@${new URL(proxy).host}` });
-      const service = serviceAt('http://recruiting.test', http);
-      expect(await service.exchange(pairOf('1'), always)).toEqual(granted());
-      expect(seen).toEqual([['http://recruiting.test/oauth/token', basic('user:password')]]);
-    },
-  );
+  test.each([
+    ['HTTP_PROXY', ''],
+    ['HTTP_PROXY', 'http://'],
+    ['http_proxy', ''],
+  ])('of %s whose address begins with "%s", the request arrives', async (name, scheme) => {
+    const seen: unknown[] = [];
+    const proxy = await startServer((request, response) => {
+      seen.push([request.url, request.headers['proxy-authorization']]);
+      json(200, GRANT)(response);
+    });
+    const http = proxyAgent({ [name]: `${scheme}user:password@${new URL(proxy).host}` });
+    const service = serviceAt('http://recruiting.test', http);
+    expect(await service.exchange(pairOf('1'), always)).toEqual(granted());
+    expect(seen).toEqual([['http://recruiting.test/oauth/token', basic('user:password')]]);
+  });
 
   test('that NO_PROXY excludes, the request goes directly', async () => {
     const url = await answering(json(200, GRANT));

@@ -111,6 +111,10 @@ describe('a claim', () => {
     expect(rule(before, now).result).toBe(isGranted);
   });
 
+  test('that is ended twice, because the first commit seemed to fail, ends once', () => {
+    expect(end('a', UNCLEAR)(uncertain, NOON)).toEqual({ result: uncertain });
+  });
+
   test('after which nothing was sent leaves a refresh token uncertain that was so before', () => {
     expect(after(uncertain, OVER, others, end('b', UNSENT)).claim).toEqual(uncertain.claim);
   });
