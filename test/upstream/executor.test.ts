@@ -1,4 +1,4 @@
-import { GraphQLError, parse, print, type ExecutionResult } from 'graphql';
+import { GraphQLError, parse, print } from 'graphql';
 import { expect, test } from 'vitest';
 import { readConfig, type Config } from '../../src/config.ts';
 import { createManagedExecutor } from '../../src/gateway.ts';
@@ -8,7 +8,7 @@ import { machineWith } from '../support/gateway/gateway.ts';
 import { agingParts, refreshedOnce } from '../support/gateway/over-service.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { startServer } from '../support/test-server.ts';
-import { startService, type ServiceOptions } from '../service/service.ts';
+import { startService, type Reply, type ServiceOptions } from '../service/service.ts';
 import { fullService } from '../service/full.ts';
 import { after, honest, json, silence, text } from '../service/replies.ts';
 
@@ -37,12 +37,9 @@ test('a document is sent with its variables and a managed token, and nothing of 
 
 test('errors of the service are GraphQL errors with their path, locations and extensions', async () => {
   await using service = await startManagedExecutor({ schema: fullService().schema });
-  const document = parse('{ failing me { id } }');
-  const result = (await service.execute({ document })) as ExecutionResult;
+  const result = await service.execute({ document: parse('{ failing me { id } }') });
   expect(result.data).toEqual({ failing: null, me: { id: 1 } });
-  const [error] = result.errors!;
-  expect(error).toBeInstanceOf(GraphQLError);
-  expect(error!.toJSON()).toEqual({
+  expect(result.errors![0]!.toJSON()).toEqual({
     message: 'This field always fails.',
     // Of the document that was sent, which is printed anew.
     locations: [{ line: 2, column: 3 }],
@@ -51,25 +48,23 @@ test('errors of the service are GraphQL errors with their path, locations and ex
   });
 });
 
-test('errors in no valid form, and extensions, arrive too', async () => {
-  await using service = await startManagedExecutor();
-  service.upstream.answer(
-    json({ data: null, errors: [null, { message: 5, path: 'x' }], extensions: { cost: 1 } }),
-  );
-  const result = await service.execute({ document: PAGE });
-  expect(result).toMatchObject({ data: null, extensions: { cost: 1 } });
-  expect(result.errors!.map(({ message, path }) => ({ message, path }))).toEqual([
-    { message: 'The recruiting service reported an error.', path: undefined },
-    { message: 'The recruiting service reported an error.', path: undefined },
-  ]);
-});
+const UNCLEAR = { message: 'The recruiting service reported an error.', path: undefined };
+const UNUSABLE = { errors: [{ extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }] };
 
-test('a request that fails has a result with a coded error', async () => {
+test.each<[string, Reply, object]>([
+  [
+    'errors in no valid form, and extensions',
+    json({ data: null, errors: [null, { message: 5, path: 'x' }], extensions: { cost: 1 } }),
+    { data: null, extensions: { cost: 1 }, errors: [UNCLEAR, UNCLEAR] },
+  ],
+  ['a page of another program', text('<html>'), UNUSABLE],
+  ['broken JSON that looks like data', text('{"data":{"persons":oops}}'), UNUSABLE],
+])('a request always has a result: %s', async (_what, reply, expected) => {
   await using service = await startManagedExecutor();
-  service.upstream.answer(text('<html>'));
+  service.upstream.answer(reply);
   const result = await service.execute({ document: PAGE });
-  expect(result).toEqual({ errors: [expect.any(GraphQLError)] });
-  expect(result.errors![0]!.extensions).toMatchObject({ code: 'UPSTREAM_BAD_RESPONSE' });
+  expect(result).toMatchObject(expected);
+  for (const error of result.errors!) expect(error).toBeInstanceOf(GraphQLError);
 });
 
 test('a request whose signal is aborted throws the reason, and is ended', async () => {
