@@ -253,6 +253,7 @@ test.each<[what: string, executor: typeof second, Reported?]>([
   ['answers HTML', http(() => new Response('<html>secret</html>')), masked()],
   ['answers null', json(null), masked()],
   ['returns nothing', () => ({}), error(NOTHING, [], BAD)],
+  ['answers without data or errors', json({ data: null }), masked()],
   ['has another type', json({ data: { ratingByKeys: 'secret' } }), error(MISFIT, [], BAD)],
   ['has too few records', json({ data: { ratingByKeys: [] } })],
   ['gives other ids', json({ data: { ratingByKeys: [FORGED, FORGED] } })],
