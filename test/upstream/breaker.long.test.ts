@@ -116,6 +116,10 @@ test.each([
     'after 5 s another probe is sent, and only its failure counts',
     `${DOWN}; 1 s; a sent; 5 s; b sent; a fails; c refused 5; b fails; c refused 2`,
   ],
+  [
+    'after longer pauses, so is the next probe',
+    `${DOWN}; 1 s; ${FAILS}; 2 s; ${FAILS}; 4 s; ${FAILS}; 8 s; a sent; b refused 8`,
+  ],
   ['a probe that was late still closes it', `${DOWN}; 1 s; a sent; 5 s; b sent; a answers; c sent`],
   [
     'when the caller of the probe leaves, the next query is one',
