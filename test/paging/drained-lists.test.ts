@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { readPair } from '../../src/tokens/pair.ts';
 import { importPair } from '../../src/tokens/state.ts';
 import {
+  failure,
   makeExecutableSchema,
   type PageArgs,
   pageOf,
@@ -37,17 +38,24 @@ test('`limit` stops the drain, and no more records are requested', async () => {
 });
 
 const failing = () => {
-  throw new Error('The index is rebuilding.');
+  throw failure('The index is rebuilding.', { code: 'FORBIDDEN' });
 };
 interface Facts {
   readonly code: string;
+  readonly reason?: string;
   readonly drained: number;
 }
 
 const stuck = { items: [], pageInfo: { first: 50, hasNextPage: true, endCursor: '96' } };
 
 test.each<[string, () => unknown, object, Facts, RegExp]>([
-  ['a page fails', failing, {}, { code: 'DRAIN_INTERRUPTED', drained: 96 }, /index is rebuilding/],
+  [
+    'a page fails',
+    failing,
+    {},
+    { code: 'DRAIN_INTERRUPTED', reason: 'FORBIDDEN', drained: 96 },
+    /index is rebuilding/,
+  ],
   [
     'its cursor does not move',
     () => stuck,

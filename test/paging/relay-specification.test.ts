@@ -9,6 +9,8 @@ import {
 // history with the algorithm.
 
 const PERSONS = 137;
+/** Behind the third person. */
+const SERVICE_CURSOR = Buffer.from('behind:3').toString('base64url');
 const QUERY = `query ($first: Int, $after: String, $last: Int, $before: String) {
   personsConnection(first: $first, after: $after, last: $last, before: $before) {
     edges { cursor node { id } }
@@ -51,22 +53,14 @@ test.each<Row>([
   [{ last: 3, before: 9 }, 6, 9, true, true],
   [{ first: 500, before: 70 }, 0, 70, false, false],
   [{ last: 500, after: 70 }, 71, 137, false, false],
-  [{ first: 500, after: 136 }, 0, 0, true, false],
-  [{ last: 5, before: 0 }, 0, 0, false, true],
-  [{ first: 500, after: 40, before: 61 }, 41, 61, true, false],
-  [{ last: 500, after: 40, before: 61 }, 41, 61, false, true],
-  [{ first: 500, after: 90, before: 10 }, 91, 137, true, false],
   [{ first: 4, after: 9, before: 14 }, 10, 14, true, false],
   [{ last: 4, after: 9, before: 20 }, 16, 20, true, true],
+  [{ first: 500, after: 90, before: 10 }, 91, 137, true, false],
+  [{ last: 5, before: 0 }, 0, 0, false, true],
   [{ first: 0 }, 0, 0, false, true],
-  [{ last: 0 }, 0, 0, true, false],
   // Neither of them: a page of the service.
   [{}, 0, 50, false, true],
   [{ before: 99 }, 0, 50, false, true],
-  [{ last: 136 }, 1, 137, true, false],
-  [{ last: 137 }, 0, 137, false, false],
-  [{ first: 136 }, 0, 136, false, true],
-  [{ first: 137 }, 0, 137, false, false],
   // Relay sends the variables of the other direction as null or as an empty cursor.
   [{ first: null, after: null, last: 2, before: 9 }, 7, 9, true, true],
   [{ first: 2, after: 9, last: null, before: '' }, 10, 12, true, true],
@@ -84,12 +78,14 @@ test.each<Row>([
 
 test('of an empty list there are no edges, no cursors, and nothing on either side', async () => {
   await using empty = await startGatewayOverService({ persons: 0 });
-  for (const args of [{}, { first: 0 }, { first: 5 }, { last: 0 }, { last: 5 }]) {
-    expect(await read(args, empty)).toEqual({
-      edges: [],
-      pageInfo: { hasNextPage: false, hasPreviousPage: false, startCursor: null, endCursor: null },
-    });
-  }
+  const pageInfo = {
+    hasNextPage: false,
+    hasPreviousPage: false,
+    startCursor: null,
+    endCursor: null,
+  };
+  for (const args of [{}, { first: 0 }, { first: 5 }, { last: 0 }, { last: 5 }])
+    expect(await read(args, empty)).toEqual({ edges: [], pageInfo });
 });
 
 test('each edge has another cursor, which is also accepted in the text, and by another process', async () => {
@@ -121,14 +117,12 @@ test.each([
   [{ first: -1 }, 'BAD_USER_INPUT', /negative/],
   [{ last: -(2 ** 31) }, 'BAD_USER_INPUT', /negative/],
   [{ first: 501 }, 'BAD_USER_INPUT', /at most 500, but it is 501.*`allPersons`/],
-  [{ last: 501 }, 'BAD_USER_INPUT', /at most 500, but it is 501/],
   [{ first: 2, last: 1 }, 'BAD_USER_INPUT', /first.*last/],
-  [{ first: 0, last: 0 }, 'BAD_USER_INPUT', /first.*last/],
   [{ first: 1, after: 'nonsense' }, 'CURSOR_INVALID', /./],
-  [{ last: 1, before: 'nonsense' }, 'CURSOR_INVALID', /./],
+  [{ last: 1, before: SERVICE_CURSOR }, 'CURSOR_INVALID', /cursors of the plain list/],
 ])('%j is refused without an upstream request', async (args, code, message) => {
-  const before = gateway.service.received.length;
-  const { data, errors } = await gateway.ask(QUERY, args);
+  await using fresh = await startGatewayOverService();
+  const { data, errors } = await fresh.ask(QUERY, args);
   expect(data).toEqual({ personsConnection: null });
   expect(errors).toMatchObject([
     {
@@ -137,22 +131,12 @@ test.each([
       extensions: { code },
     },
   ]);
-  expect(gateway.service.received.length).toBe(before);
-});
-
-test("the service's own cursor is refused", async () => {
-  const { data } = await gateway.ask<{ persons: { pageInfo: { endCursor: string } } }>(
-    '{ persons(first: 3) { pageInfo { endCursor } } }',
-  );
-  const { errors } = await gateway.ask(QUERY, { after: data.persons.pageInfo.endCursor });
-  expect(errors).toMatchObject([{ extensions: { code: 'CURSOR_INVALID' } }]);
+  expect(fresh.service.received).toEqual([]);
 });
 
 test.each([
-  [1, 1],
   [50, 1],
   [51, 2],
-  [120, 3],
   [500, 3],
   [null, 1],
 ])('`first: %j` reads no more pages than necessary', async (first, requests) => {
