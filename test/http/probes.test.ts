@@ -48,6 +48,7 @@ test.each<[string, Stored, ready: boolean, code?: string]>([
   ] as const) {
     const response = await gateway.fetch(path);
     expect([response.status, await response.text()]).toEqual([status, body]);
+    if (body !== '') expect(response.headers.get('cache-control')).toBe('no-store');
   }
   expect(JSON.stringify(service.stats)).toBe(before);
 });

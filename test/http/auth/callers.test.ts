@@ -1,5 +1,3 @@
-import { createHmac } from 'node:crypto';
-import { exportJWK, exportSPKI } from 'jose';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listen, type Listening } from '../../../src/http/listen.ts';
 import { headOf, openBare } from '../../support/clients/bare-client.ts';
@@ -16,18 +14,18 @@ import { seconds, startIssuer, type Issuer } from './issuer.ts';
 // Which callers are admitted, and what each of them may do. The scopes of operations are in every-way.test.ts.
 
 const SECRET = 'of-ada@example.com';
-/** Objects lead back to the root, as some payloads of mutations do. */
+/** A mutation leads back to the root, as the payloads of some do. */
 const SDL = `${PERSONS}
   type Person { id: ID! email: String }
   extend type Query { me: Person thing: Thing }
   "Its fields have the names of router fields."
-  type Thing { _service: String _entities: String root: Query }
+  type Thing { _service: String _entities: String }
   type Mutation { change: Query }`;
 const schema = makeExecutableSchema(SDL, {
   Query: {
     persons: personPages(['1']),
     me: () => ({ id: '1' }),
-    thing: () => ({ _service: 'a', _entities: 'b', root: {} }),
+    thing: () => ({ _service: 'a', _entities: 'b' }),
   },
   Person: { email: () => SECRET },
   Mutation: { change: () => ({}) },
@@ -66,7 +64,6 @@ afterAll(async () => {
 const ME = '{ me { id } }';
 const EMAIL = '{ me { email } }';
 const CHANGE = 'mutation { change { __typename } }';
-const SERVICE = '{ _service { sdl } }';
 const BEHIND = 'mutation { change { _service { sdl } } }';
 const ALIASES = '{ a: me { id } b: me { id } }';
 const NAMESAKES = '{ thing { _service _entities } }';
@@ -119,30 +116,14 @@ const CALLERS: readonly Row[] = [
     'the beginning of a key': withKey(PORTAL.slice(0, -1)),
     'a key in capitals': withKey(PORTAL.toUpperCase()),
     'a key twice': withKey(`${PORTAL}, ${PORTAL}`),
-    'the name of a property': withKey('constructor'),
     'a key in the header of tokens': () => ({ authorization: PORTAL }),
     'a key as a token': () => authorization(PORTAL),
-    'a key in a cookie': () => ({ cookie: `x-api-key=${PORTAL}` }),
     'a token of another issuer': bearer({ iss: 'https://login.test/' }),
     'a token for another audience': bearer({ aud: 'recruiting2' }),
     'an expired token': bearer({ exp: seconds(-60) }),
     'a token that never expires': bearer({ exp: undefined }),
     'a token that is not valid yet': bearer({ nbf: seconds(60) }),
-    'a token of an unknown key': written(
-      (_, [, ...rest]) => `Bearer ${[base64({ alg: 'ES256', kid: 'unknown' }), ...rest].join('.')}`,
-    ),
-    'a token signed by nobody': written(
-      (_, [, body]) => `Bearer ${base64({ alg: 'none' })}.${body}.`,
-    ),
-    'a token signed with the public key as a secret': written(async (_, [, body]) => {
-      const signed = `${base64({ alg: 'HS256', kid: 'rsa' })}.${body}`;
-      const secret = await exportSPKI(issuer.publicKey('rsa'));
-      return `Bearer ${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
-    }),
-    'a token that brings its key along': written(async (_, [, ...rest]) => {
-      const jwk = await exportJWK(issuer.publicKey('ec'));
-      return `Bearer ${[base64({ alg: 'ES256', jwk }), ...rest].join('.')}`;
-    }),
+    'a token of an unknown key': bearer({}, 'unknown'),
     'a token with the signature of another': written(async (_, [head, , signature]) => {
       const [, body] = (await issuer.token({ scope: 'read write' })).split('.');
       return `Bearer ${[head, body, signature].join('.')}`;
@@ -201,15 +182,7 @@ const CALLERS: readonly Row[] = [
       bearer({ scope: 'read pii router' }),
     ),
   }),
-  ...rows('FORBIDDEN', SERVICE, {
-    'the SDL for a key that is not of a router': withKey(PORTAL),
-    'the SDL for a router that may not read': bearer({ scope: 'write router' }),
-  }),
-  ...rows('answered', BEHIND, { 'the SDL behind a mutation for a router': withKey(ROUTER) }),
   ...rows('FORBIDDEN', BEHIND, { 'the SDL behind a mutation for a writer': withKey(WRITER) }),
-  ...rows('FORBIDDEN', '{ thing { root { _service { sdl } } } }', {
-    'the SDL on a way back to the root': withKey(PORTAL),
-  }),
   // Whoever has sent the operation first.
   ...rows('OPERATION_TOO_COMPLEX', ALIASES, { 'more aliases': withKey(PORTAL) }),
   ...rows('answered', ALIASES, { 'more aliases of a router': withKey(ROUTER) }),
@@ -223,23 +196,16 @@ test.each(CALLERS)('%s is %s', async (_, outcome, make, query) => {
   const response = await gateway.fetch('/graphql', post({ query }, headers));
   const text = await response.text();
   const { data, errors } = JSON.parse(text) as Body;
-  if (outcome === 'answered') {
-    expect(text).not.toContain('FORBIDDEN');
-    expect([response.status, text.includes(SECRET)]).toEqual([200, query.includes('email')]);
-  } else {
-    expect([data, errors!.map(({ extensions }) => extensions.code)]).toEqual([
-      undefined,
-      [outcome],
-    ]);
-    expect(response.status).toBe(outcome === 'UNAUTHENTICATED' ? 401 : 200);
-    expect(gateway.service.received).toHaveLength(before);
-  }
+  const isRefused = outcome !== 'answered';
+  expect(errors?.map(({ extensions }) => extensions.code)).toEqual(
+    isRefused ? [outcome] : undefined,
+  );
+  expect(response.status).toBe(outcome === 'UNAUTHENTICATED' ? 401 : 200);
+  expect(text.includes(SECRET)).toBe(!isRefused && query.includes('email'));
+  if (isRefused) expect([data, gateway.service.received.length]).toEqual([undefined, before]);
   const parts = Object.values(headers).flatMap((sent) => sent.split(/[ .]/));
-  const seen = JSON.stringify([
-    text,
-    gateway.logged,
-    gateway.service.received.map((request) => [request.headers, request.body]),
-  ]);
+  const sentOn = gateway.service.received.map(({ headers: of, body }) => [of, body]);
+  const seen = JSON.stringify([text, gateway.logged, sentOn]);
   // No credential is repeated, logged or sent on.
   for (const part of [...parts.filter(({ length }) => length > 12), SUBJECT]) {
     expect(seen).not.toContain(part);
@@ -282,28 +248,20 @@ test('of two credentials of one kind neither is accepted, none is read from the 
 const FOR_KEYS = 'ApiKey realm="recruiting-subgraph", header="x-api-key"';
 const FOR_TOKENS = 'Bearer realm="recruiting-subgraph"';
 const BOTH = `${FOR_KEYS}, ${FOR_TOKENS}`;
+const WRONG = `${BOTH}, error="invalid_token"`;
 const WITH_KEY = 'Send an API key from the operator of this gateway, as "x-api-key: <key>"';
 const WITH_TOKEN = 'the access token of a signed-in user, as "authorization: Bearer <token>".';
+const NOT_ACCEPTED = 'is not accepted by this gateway. Send';
 
 test.each<[string, Sent, says: string, challenge: string]>([
   ['nothing', () => ({}), `has no credential. ${WITH_KEY}, or ${WITH_TOKEN}`, BOTH],
   ['a wrong key', withKey('wrong'), 'The API key in x-api-key is not valid. Check', BOTH],
-  [
-    'a wrong token',
-    () => authorization('wrong'),
-    'Get a new token and send it',
-    `${BOTH}, error="invalid_token"`,
-  ],
-  [
-    'a token where only keys are accepted',
-    bearer(),
-    `header is not accepted by this gateway. ${WITH_KEY}.`,
-    FOR_KEYS,
-  ],
+  ['a wrong token', () => authorization('wrong'), 'Get a new token and send it', WRONG],
+  ['a token where only keys are accepted', bearer(), `header ${NOT_ACCEPTED} an API key`, FOR_KEYS],
   [
     'a key where only tokens are accepted',
     withKey(PORTAL),
-    `key is not accepted by this gateway. Send ${WITH_TOKEN}`,
+    `key ${NOT_ACCEPTED} ${WITH_TOKEN}`,
     FOR_TOKENS,
   ],
 ])('a caller that sends %s learns what to send', async (_, sent, says, challenge) => {
@@ -326,7 +284,3 @@ test.each<[string, Sent, says: string, challenge: string]>([
     expect((await ask(await both(PORTAL, bearer())())).status).toBe(200);
   }
 });
-
-function base64(value: object): string {
-  return Buffer.from(JSON.stringify(value)).toString('base64url');
-}

@@ -20,7 +20,6 @@ export interface Issuer extends AsyncDisposable {
   /** A valid token with the scope read, with these claims changed, or removed if undefined. The key id selects the key. */
   token(claims?: object, header?: { kid?: string | undefined }): Promise<string>;
   addKey(alg: string, kid: string): Promise<void>;
-  publicKey(kid: string): CryptoKey;
   /** Sets the answer to requests for the keys. */
   answer(reply: RequestListener): void;
 }
@@ -29,7 +28,7 @@ export const seconds = (from: number) => Math.floor(Date.now() / 1000) + from;
 
 /** Starts an issuer with one key, `ec`. */
 export async function startIssuer(): Promise<Issuer> {
-  const pairs = new Map<string, { privateKey: CryptoKey; publicKey: CryptoKey; alg: string }>();
+  const pairs = new Map<string, { privateKey: CryptoKey; alg: string }>();
   const keys: JWK[] = [];
   let requests = 0;
   let reply: RequestListener = (_request, response) => {
@@ -55,11 +54,10 @@ export async function startIssuer(): Promise<Issuer> {
       return requests;
     },
     keys,
-    publicKey: (kid) => pairs.get(kid)!.publicKey,
     addKey: async (alg, kid) => {
-      const pair = await generateKeyPair(alg, { extractable: true });
-      pairs.set(kid, { ...pair, alg });
-      keys.push({ ...(await exportJWK(pair.publicKey)), kid, alg, use: 'sig' });
+      const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+      pairs.set(kid, { privateKey, alg });
+      keys.push({ ...(await exportJWK(publicKey)), kid, alg, use: 'sig' });
     },
     token: async (claims = {}, header = {}) => {
       const kid = 'kid' in header ? header.kid : 'ec';
