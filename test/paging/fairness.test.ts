@@ -156,6 +156,9 @@ test('a walk whose reader does not read on gives its slot to others, and is not 
   expect(slots).toMatchObject({ taken: 1, waiting: 1 });
   giveBack();
   expect((await resuming).done).toBe(false);
+  await setImmediate();
+  await setImmediate();
+  // The slot that it has given back again is not given back once more when it leaves.
   await walk.return();
   expect(await inner.next()).toMatchObject({ done: true });
   expect(slots).toMatchObject({ taken: 0, waiting: 0 });
