@@ -2,11 +2,12 @@ import type { AnswerError } from '../engine/answer.ts';
 import type { Call } from '../engine/call.ts';
 import { isLongInteger } from '../engine/json.ts';
 import { codedError } from '../errors.ts';
+import { withoutPath } from './requirements.ts';
 
 /** An operation while graphql-js executes it. */
 class Execution {
   readonly call: Call;
-  readonly #unplaced = new Map<unknown, AnswerError>();
+  readonly #unplaced = new Map<string, AnswerError>();
   #values = 0;
 
   constructor(call: Call) {
@@ -24,12 +25,19 @@ class Execution {
     if (this.#values + values > MAX_VALUES) throw tooManyValues();
   }
 
-  /** Keeps an error that belongs to no value of the answer. Several delegations may report the same one. */
+  /**
+   * Keeps an error that belongs to no value of the answer, once: each root field is a request of its own, and services
+   * say in each of them what they say of all.
+   */
   report(error: AnswerError): void {
     if ('service' in error) {
       const { path: _, ...service } = error.service;
-      this.#unplaced.set(error.service, { service });
-    } else this.#unplaced.set(error.thrown, { ...error, path: undefined });
+      this.#unplaced.set(JSON.stringify(service), { service });
+    } else {
+      const thrown = withoutPath(error.thrown as Error);
+      const text = `${String(thrown)} ${JSON.stringify(thrown)}`;
+      this.#unplaced.set(text, { thrown, path: undefined });
+    }
   }
 
   get unplaced(): readonly AnswerError[] {

@@ -131,10 +131,17 @@ const ROWS: readonly [
     failing({ message: 'Slow today.', path: ['persons', 'items', 0, 'id'] }),
   ],
   [
-    'an error without a path that two delegations report',
+    'an error at a value that is there, in each answer of a second service',
     '{ ratingKnown { id } ratingBy(id: "1") { id } }',
     { ratingKnown: [], ratingBy: null },
     [error('Slow today.')],
+  ],
+  [
+    'an error without a path in each answer of the service',
+    '{ a: persons(first: 1) { items { fixed } } b: persons(first: 2) { items { id } } }',
+    { a: { items: [{ fixed: 'fixed' }] }, b: { items: [{ id: '1' }, { id: '2' }] } },
+    [error('Slow today.')],
+    failing({ message: 'Slow today.', extensions: { since: ['noon'] } }),
   ],
   [
     'an operation that the service refuses',
@@ -175,16 +182,16 @@ const ROWS: readonly [
   ],
 ];
 
-/** The same object each time, as of executors that keep answers. */
-const SLOW = {
+/** Its own path means nothing to a caller. */
+const slow = () => ({
   data: { ratingKnown: [], ratingBy: null },
-  errors: [new GraphQLError('Slow today.')],
-};
+  errors: [new GraphQLError('Slow today.', { path: ['ratingKnown'] })],
+});
 
 test.each(ROWS)(
   'beside added fields, %s is reported once at its place',
   async (_, query, data, expected, alter) => {
-    second = () => SLOW;
+    second = slow;
     world.service.answer(alter ? altered(alter) : honest);
     const answer = await world.ask(query);
     expect(answer.data).toEqual(data);
