@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { drain, endOf } from '../../src/paging/drain.ts';
 import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
 import { PageFailedError, ReadPage } from '../../src/paging/page.ts';
@@ -74,16 +74,19 @@ describe('a shared walk', () => {
     ['many, while another reader keeps all', 100, 0, true],
     ['large', 10, 5 * MEGABYTE, false],
   ])(
-    'keeps few pages for a slow reader, who delays no other and gets every record, if they are %s',
+    'keeps few pages for a slow reader, who delays no other, gets every record and pays for each page, if they are %s',
     async (_, pages, bytes, keepsAll) => {
       const list = sharedList(pages, bytes);
-      const [slow, fast] = [list.join(), list.join({ keepsAll })];
+      const budget = unlimited();
+      const spend = vi.spyOn(budget, 'spend');
+      const [slow, fast] = [list.join({ budget }), list.join({ keepsAll })];
       await slow.next();
       await slow.next();
       expect(await all(fast)).toEqual(list.records);
       expect(list.pulled).toBe(pages);
       expect(await all(slow)).toEqual(list.records.slice(1));
       expect(list.walks).toHaveLength(2);
+      expect(spend).toHaveBeenCalledTimes(list.pulled);
     },
   );
 
