@@ -52,8 +52,8 @@ const refreshed = async (
   service.tokenAnswers.next(answer);
   await tokens(['refresh']);
 };
-const waitingPair = async ({ emergency, stored }: Operator) => {
-  const next = successor(await stored(), pairOf('waiting'));
+const waitingPair = async ({ emergency, stored }: Operator, behind: Partial<State> = {}) => {
+  const next = successor({ ...(await stored()), ...behind }, pairOf('waiting'));
   emergency.put(next, Date.now());
   return emergency.pathOf(next);
 };
@@ -150,6 +150,10 @@ const CAUSES = {
     refreshed(operator, { status: 500, body: MADE_UP }),
   // Emergency files
   'an emergency file': async (operator) => void (await waitingPair(operator)),
+  'an emergency file of a pair that is saved': async (operator) =>
+    void (await waitingPair(operator, { generation: 1 })),
+  'an emergency file of another store': async (operator) =>
+    void (await waitingPair(operator, { id: 'another' })),
   'a damaged emergency file': async (operator) =>
     writeFileSync(await waitingPair(operator), 'damaged'),
   'an emergency file, and a store that is gone': async (operator) => {
@@ -319,6 +323,7 @@ test.each<[command: string, code: number, prints: RegExp]>([
 
 const IN_FULL =
   /State +healthy\n +Store +sqlite:\/.*\n[^]*Token set +Sandbox\n +Generation +2 \(refresh token [0-9a-f]{12}\)\n +Access token +23 h 59 min left\n +Refresh token +119 days 23 h left\n +Last refresh +20\d\d-[^]*`tokens check` shows[^]*Recent events\n.*generation 2: saved, by test\/\d+\n.*generation 1: imp/;
+const HAS_NO_FILE = /^(?![^]*unsaved-)/;
 
 test.each<Row<keyof typeof CAUSES>>([
   ['status', 'nothing', IN_FULL, ok(1, 2)],
@@ -327,6 +332,8 @@ test.each<Row<keyof typeof CAUSES>>([
   ['status', 'a lost set', /State +LOST\n[^]*lost: .*tokens import <link>/, hasNone('lost')],
   ['status', 'a lost answer', /Unclear +the last[^]*Run `tokens re/, trouble('uncertain', 2)],
   ['status', 'an emergency file', /Emergency file +\/.*unsaved-.*-3\.json/, trouble('unsaved')],
+  ['status', 'an emergency file of a pair that is saved', HAS_NO_FILE, ok(1, 2)],
+  ['status', 'an emergency file of another store', HAS_NO_FILE, ok(1, 2)],
   ['status', 'the exchange of another process', /Under way +other\/1 began/, ok(1, 2)],
   ['status', 'a refusal of revoked tokens', /Refused +once: too early, or/, trouble('late', 2)],
   ['status', 'a move', /MOVED to another store\n[^]*\(sqlite:\/.*other\.db\)/, hasNone('moved')],
