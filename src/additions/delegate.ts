@@ -58,7 +58,7 @@ export function checkedFor(
   if (caller && !caller.scopes.has(scope)) throw withoutScope(scope);
   const invalid = operation.errors();
   if (invalid.length > 0) throw new AggregateError(invalid);
-  // The scopes of what additions require were checked with the operation that delegates.
+  // What a resolver requires was checked with the operation that delegates, and the key of a merge is not shown.
   const ownUses = operation.scopedUses.filter(({ node }) => !isRequirement(node));
   enforceScopes(ownUses, caller);
   const { plan, isIncremental } = operation;

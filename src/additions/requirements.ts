@@ -48,10 +48,7 @@ function keyPrefix(type: string): string {
 /** Not `_rs_`: keys that begin so are removed from what the plans answer (engine/mend.ts). */
 const PREFIX = '_rsNeeds_';
 
-/**
- * Whether a field of a delegated operation was selected for a resolver or a merge, and not by a caller. Its scopes were
- * checked with the operation that delegates.
- */
+/** Whether a field of a delegated operation was selected for a resolver or a merge, and not by a caller. */
 export function isRequirement({ alias }: FieldNode): boolean {
   return alias !== undefined && isRequirementKey(alias.value);
 }

@@ -113,8 +113,16 @@ const ADDITIONS: Additions = {
     Named: { label: requiring('nick') },
     Person: { farewell: requiring('rank') },
   },
-  // Another service, which has the same personal data.
-  subschemas: [secondService('rank', COMPUTED, { more: 'email: String room: String' })],
+  subschemas: [
+    // It has the same personal data.
+    secondService('rank', COMPUTED, { more: 'email: String room: String' }),
+    // It finds people by personal data, which its field does not show.
+    secondService('desk', {
+      ...byKeys('desk'),
+      selectionSet: '{ email }',
+      key: ({ email }: { readonly email: unknown }) => ({ id: email }),
+    }),
+  ],
 };
 
 const OF_OPERATIONS = ['read', 'drain', 'write', 'router'];
@@ -184,6 +192,8 @@ test('a resolver does not read for a caller what the caller may not read', async
 });
 
 test('what needs no scope is answered, and so is an operation beside one that does', async () => {
+  const { data } = await world.ask('{ me { name desk } }', {}, as('few'));
+  expect(data).toEqual({ me: { name: 'Name 1', desk: 'desk of 1@example.com' } });
   const query = '{ me { name shout } found { __typename ... on Person { name } } }';
   expect((await world.ask(query, {}, as('few'))).errors).toBeUndefined();
   const both = 'query A { me { name } } query B { me { ...F } } fragment F on Person { email }';
