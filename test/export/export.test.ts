@@ -206,11 +206,10 @@ test('a key decides what is exported, from a production gateway with small windo
 });
 
 test('the sandbox is exported, with a notice, and a log where LOG_LEVEL is set', async () => {
-  const env = { SCHEMA_PREFIX: 'Recruiting', PAGES_PER_MINUTE: '1', LOG_LEVEL: 'info' };
+  const env = { SCHEMA_PREFIX: 'Recruiting', LOG_LEVEL: 'info' };
   const file = folder.file('sandbox.csv');
   const args = ['export', 'recruitingPersons', '--sandbox', '--output', file];
   const { code, stderr } = await runHere(args, env);
-  expect(stderr).not.toContain('Trying again');
   expect(stderr).toMatch(/^\[.*\] INFO: /m);
   expect(stderr).toMatch(/SANDBOX[^]*137 records in \S+sandbox\.csv, in /);
   expect(code).toBe(0);
@@ -232,6 +231,26 @@ test('the service of the settings is exported beside a gateway on the same token
   const both = await Promise.all([persons(), persons()]);
   expect(both.map(({ code }) => code)).toEqual([0, 0]);
   expect((await runHere(['tokens', 'status'], env)).stdout).not.toMatch(/lost|uncertain/);
+});
+
+test('the limits of callers do not apply to an export of the service: lists below its records are whole', async () => {
+  const service = await startService({ schema: 'rich' });
+  onTestFinished(() => service.close());
+  const { code, stdout, stderr } = await runHere(
+    ['export', 'vacancies', '--fields', 'allCandidates { id }'],
+    {
+      RECRUITING_URL: service.url,
+      RECRUITING_SCHEMA: 'schema/rich.graphql',
+      TOKEN_STORE: `sqlite:${folder.file('limits.db')}`,
+      TOKEN_LINK: service.tokenLink,
+      DRAIN_MAX_ITEMS: '1',
+      PAGES_PER_MINUTE: '1',
+    },
+  );
+  expect(stderr).not.toContain('Trying again');
+  expect(code).toBe(0);
+  expect(stdout.trimEnd().split('\n')).toHaveLength(64);
+  expect(stdout).toContain('},{"id":');
 });
 
 const ELSEWHERE = { RECRUITING_URL: 'https://x.example' };
