@@ -1,5 +1,6 @@
+import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createTokenKeeper, type TokenKeeperOptions } from '../../src/library/token-keeper.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -110,19 +111,21 @@ test.each<[Partial<TokenKeeperOptions>, RegExp, object?]>([
   await expect(createTokenKeeper({ ...right, ...wrong })).rejects.toMatchObject(refused);
 });
 
-test('a keeper that was closed sends nothing, and can be closed again', async () => {
+test('a keeper that was closed sends nothing, has closed its store, and can be closed again', async () => {
   const { keeper, url, seen } = await openKeeper();
   await keeper.import(SIGN_IN);
   const token = await keeper.token();
+  using closed = vi.spyOn(DatabaseSync.prototype, 'close');
   await keeper.close();
+  expect(closed).toHaveBeenCalledOnce();
   const calls = [
     keeper.token(),
     keeper.fetch(`${url}/api`),
     keeper.afterRefusal(token),
     keeper.import({ ...SIGN_IN, refresh_token: 'other' }),
   ];
-  const closed = { code: 'UPSTREAM_UNREACHABLE' };
-  for (const call of calls) await expect(call).rejects.toMatchObject({ extensions: closed });
+  const refusal = { extensions: { code: 'UPSTREAM_UNREACHABLE' } };
+  for (const call of calls) await expect(call).rejects.toMatchObject(refusal);
   expect(seen.bodies).toEqual([]);
   await keeper.close();
 });
