@@ -192,6 +192,9 @@ test.each([
     expect(answer.errors).toMatchObject([{ message: 'No.', extensions: error.extensions }]);
     if (query === PAGE) expect(answer.extensions).toEqual(extensions);
   }
+  const withoutErrors = { data: { persons: null }, extensions };
+  gateway.service.answer(json(withoutErrors));
+  expect(JSON.parse((await got(gateway, PAGE)).text)).toEqual(withoutErrors);
 });
 
 const COUNTED = 'query ($count: Int!) { persons(first: $count) { items { id } } }';

@@ -30,16 +30,15 @@ test('while the keys of an issuer cannot be fetched, its tokens are not refused,
   const { ask, fetched, logged } = await openDoor();
   const token = await issuer.token();
   for (let tries = 0; tries < 3; tries += 1) {
-    expect(await ask({ authorization: `Bearer ${token}` })).toEqual({
-      status: 503,
-      retryAfter: expect.any(Number),
-      errors: [
-        {
-          message: expect.stringMatching(/was not checked\. Keep it, and try again in [1-5] s\.$/),
-          extensions: { code: 'RATE_LIMITED', retryAfter: expect.any(Number) },
-        },
-      ],
-    });
+    const { status, retryAfter, errors } = await ask({ authorization: `Bearer ${token}` });
+    expect([status, retryAfter]).toEqual([503, expect.toBeOneOf([1, 2, 3, 4, 5])]);
+    const message = `was not checked. Keep it, and try again in ${retryAfter} s.`;
+    expect(errors).toEqual([
+      {
+        message: expect.stringContaining(message),
+        extensions: { code: 'RATE_LIMITED', retryAfter },
+      },
+    ]);
   }
   expect(fetched()).toBe(1);
   const lines = logged.filter(({ msg }) => msg === 'request');
