@@ -111,6 +111,21 @@ test.each<[Partial<TokenKeeperOptions>, RegExp, object?]>([
   await expect(createTokenKeeper({ ...right, ...wrong })).rejects.toMatchObject(refused);
 });
 
+test('a store of another endpoint is refused, and is closed again', async () => {
+  using folder = temporaryFolder();
+  const store = `sqlite:${folder.file('tokens.db')}`;
+  const { keeper } = await openKeeper({ store });
+  await keeper.import(SIGN_IN);
+  await keeper.close();
+  using closed = vi.spyOn(DatabaseSync.prototype, 'close');
+  const other = createTokenKeeper({ endpoint: 'https://other.example.com/token', store });
+  await expect(other).rejects.toMatchObject({
+    message: expect.stringContaining('belongs to'),
+    ...UNUSABLE,
+  });
+  expect(closed).toHaveBeenCalledOnce();
+});
+
 test('a keeper that was closed sends nothing, has closed its store, and can be closed again', async () => {
   const { keeper, url, seen } = await openKeeper();
   await keeper.import(SIGN_IN);
