@@ -11,7 +11,6 @@ import {
   isScalarType,
   Kind,
   type DocumentNode,
-  type GraphQLList,
   type GraphQLOutputType,
   type GraphQLResolveInfo,
   type GraphQLSchema,
@@ -203,9 +202,10 @@ function settling(resolve: Resolver, type: GraphQLOutputType): Resolver {
 
 function settled(value: unknown, type: GraphQLOutputType): unknown {
   if (isPromise(value)) return value.then((each) => settled(each, type));
-  if (!Array.isArray(value) || isSettled(type)) return value;
-  const element = (getNullableType(type) as GraphQLList<GraphQLOutputType>).ofType;
-  const isPlain = isLeafType(getNullableType(element)) && !value.some(isPromise);
+  const list = getNullableType(type);
+  if (!Array.isArray(value) || !isListType(list)) return value;
+  // As promises, 50,000 numbers would take 0.2 s.
+  const isPlain = isLeafType(getNullableType(list.ofType)) && !value.some(isPromise);
   if (isPlain) return value;
-  return value.map((each: unknown) => Promise.resolve(settled(each, element)));
+  return value.map((each: unknown) => Promise.resolve(settled(each, list.ofType)));
 }

@@ -30,7 +30,18 @@ const LISTS: Readonly<Record<string, [type: string, list: () => unknown]>> = {
   withNullInList: ['[[Int!]!]!', () => [[late(), null]]],
   withNullInNullableList: ['[[Int!]]', () => [[late(), null]]],
   withNullLater: ['[Int!]!', () => Promise.resolve([late(), null])],
-  withNullInRecord: ['[Item!]!', () => [{ value: late }, { value: () => null }]],
+  withNullInRecord: ['[Item!]!', () => RECORDS],
+  withNullInRecordLater: ['[Item!]!', () => Promise.resolve(RECORDS)],
+  withNullInRecordInList: ['[[Item!]]', () => [RECORDS]],
+  withNullOfService: ['Person', () => ({ skills: [late(), null] })],
+};
+const RECORDS = [{ value: late }, { value: () => null }];
+/** What is selected below them. */
+const BELOW: Readonly<Record<string, string>> = {
+  withNullInRecord: '{ value }',
+  withNullInRecordLater: '{ value }',
+  withNullInRecordInList: '{ value }',
+  withNullOfService: '{ skills }',
 };
 
 const { schema, merge } = secondService('rating');
@@ -222,9 +233,7 @@ function reportedIn(all: readonly GraphQLError[] = []): Reported[] {
 test.each(Object.keys(LISTS))(
   'a list that fails is one error, and a promise in it that is rejected later is none: %s',
   async (name) => {
-    const { errors: found } = await world.ask(
-      name === 'withNullInRecord' ? `{ ${name} { value } }` : `{ ${name} }`,
-    );
+    const { errors: found } = await world.ask(`{ ${name} ${BELOW[name] ?? ''} }`);
     expect(found).toHaveLength(1);
     await turn();
     expect(rejections).toEqual([]);
