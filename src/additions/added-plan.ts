@@ -106,6 +106,7 @@ function prepared(
   return visit(
     document,
     visitWithTypeInfo(types, {
+      // With it, graphql-tools does not ask second services.
       Directive: (node) => (isIncremental(node) ? null : undefined),
       Field: {
         leave: (node) => {
