@@ -11,8 +11,9 @@ import { createTelemetry } from '../../src/telemetry/telemetry.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
 
-type Send = (handler: Handler, accept?: string) => Promise<Response>;
-/** Sends the request of a reply. */
+type Send = (handler: Handler, accept: string) => Promise<Response>;
+const GRAPHQL = 'application/graphql-response+json';
+const requestOf = (accept: string) => ({ headers: { 'x-request-id': 'mine', accept } });
 const WAYS: readonly (readonly [string, Send])[] = [
   [
     'over a socket',
@@ -27,66 +28,52 @@ const WAYS: readonly (readonly [string, Send])[] = [
     async (handler, accept) => handler.fetch('http://localhost/', requestOf(accept)),
   ],
 ];
-const GRAPHQL = 'application/graphql-response+json';
-const requestOf = (accept = 'application/json') => ({
-  headers: { 'x-request-id': 'mine', accept },
-});
 
 describe.each(WAYS)('a reply %s', (_way, send) => {
-  test.each<[string, number, () => NonNullable<Reply['body']>, accept?: string, (() => never)?]>([
+  test.each<[string, number, () => NonNullable<Reply['body']>, (() => never)?]>([
     ['is a fault before its first byte', 500, () => ['x'.repeat(1_000_000), notText]],
     ['cannot be made', 200, failing],
-    ['cannot be made, in a format with status codes', 500, failing, GRAPHQL],
-    ['can neither be made nor refused', 500, failing, 'application/json', failing],
+    ['cannot be made, in a format with status codes', 500, failing],
+    ['can neither be made nor refused', 500, failing, failing],
   ])(
     'that %s is an error whose id is logged with what happened, which the caller does not read',
-    async (_, status, body, accept, refuse) => {
+    async (what, status, body, refuse) => {
       const { handler, logged } = replying(body, refuse && { refuse });
-      const response = await send(handler, accept);
+      const response = await send(handler, what.includes('format') ? GRAPHQL : 'application/json');
       expect([response.status, response.headers.get('x-request-id')]).toEqual([status, 'mine']);
-      const { errors } = (await response.json()) as {
-        errors: { message: string; extensions: { id: string } }[];
-      };
-      expect(errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
+      const text = await response.text();
+      const { errors } = JSON.parse(text) as { errors: { extensions: { id: string } }[] };
       const { id } = errors[0]!.extensions;
+      const code = 'INTERNAL_SERVER_ERROR';
+      expect(errors).toMatchObject([{ extensions: { code } }]);
       const [line] = logged.filter(({ errorId }) => errorId === id);
       expect(line).toMatchObject({ level: 50, err: { message: expect.any(String) as string } });
-      expect(errors[0]!.message).not.toContain((line!['err'] as Error).message);
-      const request = { msg: 'request', status, code: 'INTERNAL_SERVER_ERROR' };
-      await expect.poll(() => logged.at(-1)).toMatchObject(request);
-      expect(JSON.stringify(errors)).not.toMatch(/ENOENT|\.ts|node_modules| {4}at /);
+      expect(text).not.toContain((line!['err'] as Error).message);
+      expect(text).not.toMatch(/ENOENT|\.ts|node_modules| {4}at /);
+      await expect.poll(() => logged.at(-1)).toMatchObject({ msg: 'request', status, code });
     },
   );
 
-  test.each<[string, () => AsyncGenerator<Body>]>([
-    ['throws', throwing],
-    ['is not text', (): AsyncGenerator<Body> => piecesOf('begun', [notText])],
-  ])('that %s behind its first byte is cut off and logged', async (_, body) => {
-    const { handler, logged, work } = replying(body);
-    const reading = send(handler).then((response) => response.text());
+  test.each<[string, Body | Error]>([
+    ['throws', new Error('Nobody expected this.')],
+    ['is not text', [notText]],
+  ])('that %s behind its first byte is cut off and logged', async (_, fault) => {
+    const { handler, logged, work } = replying(() => begunThen(fault));
+    const reading = send(handler, 'application/json').then((response) => response.text());
     await expect(reading).rejects.toThrow(/terminated|fetch failed|Report this id to its operator/);
     await expect.poll(() => logged.filter(({ msg }) => msg === 'request')).toHaveLength(1);
-    const code = 'INTERNAL_SERVER_ERROR';
+    const message = expect.stringContaining('An answer was cut off') as string;
     expect(logged).toMatchObject([
-      {
-        level: 50,
-        requestId: 'mine',
-        err: { message: expect.stringContaining('An answer was cut off') as string },
-      },
-      { msg: 'request', requestId: 'mine', status: 200, code },
+      { level: 50, requestId: 'mine', err: { message } },
+      { msg: 'request', requestId: 'mine', status: 200, code: 'INTERNAL_SERVER_ERROR' },
     ]);
     expect(work.signal!.aborted).toBe(true);
   });
 });
 
-test.each<[string, (pieces: Buffer[]) => Body | AsyncIterable<Body>]>([
-  ['in pieces', (pieces) => pieces],
-  [
-    'while it is produced',
-    async function* (pieces) {
-      yield* pieces;
-    },
-  ],
+test.each<[string, (pieces: Body[]) => Body | AsyncIterable<Body>]>([
+  ['in pieces', (pieces) => pieces as Buffer[]],
+  ['while it is produced', (pieces) => begunThen(...pieces)],
 ])(
   'other requests get a turn after 256 KB of all answers that are written %s, however fast they are read',
   async (_, bodyOf) => {
@@ -123,13 +110,12 @@ function failing(): never {
   throw new Error('ENOENT /srv/recruiting/secret.db');
 }
 
-async function* throwing(): AsyncGenerator<Body> {
+async function* begunThen(...others: (Body | Error)[]): AsyncGenerator<Body> {
   yield 'begun';
-  throw new Error('Nobody expected this.');
-}
-
-async function* piecesOf(...pieces: Body[]): AsyncGenerator<Body> {
-  yield* pieces;
+  for (const each of others) {
+    if (each instanceof Error) throw each;
+    yield each;
+  }
 }
 
 function replyOf(body: NonNullable<Reply['body']>): Reply {
