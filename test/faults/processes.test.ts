@@ -53,9 +53,7 @@ test.concurrent(
   'kill -9 while the store is locked: the pair is in an emergency file, which the next start saves',
   async () => {
     await using world = await worldWithSet(true);
-    const answer = world.sandbox.tokenAnswers.hold('after');
-    const gateway = await world.serve();
-    await answer.arrived;
+    const { gateway, answer } = await startExchange(world, 'after');
     using foreign = new DatabaseSync(world.path);
     foreign.exec('BEGIN EXCLUSIVE');
     answer.release();
@@ -75,9 +73,7 @@ test.concurrent(
   'two SIGTERM during an exchange end the gateway after the pair is saved',
   async () => {
     await using world = await worldWithSet(true);
-    const answer = world.sandbox.tokenAnswers.hold('after');
-    const gateway = await world.serve();
-    await answer.arrived;
+    const { gateway, answer } = await startExchange(world, 'after');
     gateway.signal('SIGTERM');
     await gateway.printed(/stopping: .* a token pair is saved first/);
     gateway.signal('SIGTERM');
@@ -94,9 +90,7 @@ test
     'if the disk is full after the answer, the pair is served from memory, SIGTERM waits, and it is saved',
     async () => {
       await using world = await worldWithSet(true);
-      const answer = world.sandbox.tokenAnswers.hold('after');
-      const gateway = await world.serve();
-      await answer.arrived;
+      const { gateway, answer } = await startExchange(world, 'after');
       fillDisk(gateway, 0);
       answer.release();
       await gateway.printed(/The new token pair could not be saved/);
@@ -171,13 +165,19 @@ test.concurrent('a link on the command line does not appear in the process list'
   expect((await importing.ended).code).toBe(0);
 });
 
+/** Starts a gateway, whose first exchange is held before or after the service has processed it. */
+async function startExchange(world: TokenWorld, when: 'before' | 'after') {
+  const answer = world.sandbox.tokenAnswers.hold(when);
+  const gateway = await world.serve();
+  await answer.arrived;
+  return { gateway, answer };
+}
+
 /** Kills a gateway during its first exchange, and starts the next one once the claim is over. */
 async function startAfterKill(world: TokenWorld, when: 'before' | 'after'): Promise<TokenGateway> {
-  const request = world.sandbox.tokenAnswers.hold(when);
-  const gateway = await world.serve();
-  await request.arrived;
+  const { gateway, answer } = await startExchange(world, when);
   await gateway.kill();
-  await request.left;
+  await answer.left;
   await world.endClaim();
   const next = await world.serve();
   await next.serves();

@@ -30,6 +30,20 @@ test('the log of another program gets the message of an error, and no value that
     err: { message: 'wrong', code: 'WRONG', cause: { message: 'because' } },
   });
   expect(lines[0]).not.toContain('Lovelace');
+  // A code says enough: no stack.
+  expect(lines[0]).not.toContain('    at ');
+  const full = Object.assign(new Error('full', { cause }), { code: 'ENOSPC', path: 'secret' });
+  withoutDetails(log).error({ err: full }, 'failed');
+  withoutDetails(log).error({ err: 'no error' }, 'failed');
+  const [, ofSystem, ofText] = lines.map((line) => (JSON.parse(line) as { err: unknown }).err);
+  expect(ofSystem).toEqual({
+    type: 'Error',
+    message: 'full',
+    code: 'ENOSPC',
+    stack: expect.stringMatching(/^ +at .*log\.test.*\n +at /),
+    cause: { type: 'Error', message: 'because' },
+  });
+  expect(ofText).toBe('no error');
 });
 
 test('lines are written together, and the remaining ones in their order at the end', async () => {

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
+import { VERSION } from '../../src/config.ts';
 import { TROUBLES } from '../../src/tokens/health.ts';
 import { startService } from '../service/service.ts';
 import { runHere, serveHere, type RunningHere } from '../support/gateway/run-here.ts';
@@ -25,6 +26,7 @@ test.each<[string, state: 'valid' | 'uncertain' | 'missing', RegExp, outcome?: s
   });
   await serving.printed(printed);
   const values = samplesOf(await (await fetch(await metricsUrl(serving))).text());
+  expect(values.get(`recruiting_build_info{version="${VERSION}"}`)).toBe(1);
   for (const trouble of TROUBLES) {
     const value = values.get(`recruiting_token_trouble{trouble="${trouble}"}`);
     expect([trouble, value]).toEqual([trouble, trouble === state ? 1 : 0]);

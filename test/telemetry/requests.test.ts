@@ -250,11 +250,22 @@ test.each<Row>([
 );
 
 test('each failure of the service is logged with the request that it concerns', async () => {
-  await send({ query: page(2), replies: [cut, json({}, 502), honest] });
+  const bad = json({}, 502, { 'x-request-id': 'svc-1' });
+  await send({ query: page(2), replies: [cut, bad, honest] });
   const { requestId } = await lineOf();
-  const lines = gateway.logged.filter((line) => line['requestId'] === requestId);
-  const failure = ['a request to the service got no usable answer', 'sending a request again'];
-  expect(lines.map(({ msg }) => msg)).toEqual([...failure, ...failure, 'request']);
+  const failure = { level: 20, msg: 'a request to the service got no usable answer' };
+  const again = { level: 20, msg: 'sending a request again' };
+  expect(gateway.logged.filter((line) => line['requestId'] === requestId)).toMatchObject([
+    { ...failure, err: { extensions: { code: 'UPSTREAM_UNREACHABLE' } } },
+    { ...again, code: 'UPSTREAM_UNREACHABLE', attempt: 1 },
+    {
+      ...failure,
+      err: { extensions: { code: 'UPSTREAM_BAD_RESPONSE' } },
+      serviceRequestId: 'svc-1',
+    },
+    { ...again, code: 'UPSTREAM_BAD_RESPONSE', attempt: 2 },
+    { level: 30, msg: 'request', serviceRequestId: 'svc-1' },
+  ]);
 });
 
 test.each<[string, string, object, Reply]>([
@@ -301,22 +312,34 @@ test('a caller who leaves is counted as LEFT', async () => {
     });
 });
 
-test('gauges show how many drains run and wait', async () => {
+test('gauges show how many drains run and wait, and how many requests wait for their turn', async () => {
+  const config = { drainConcurrency: 1, upstreamConcurrency: 2 };
+  await using busy = await startGatewayOverService({ persons: 100 }, { config });
+  const gauges = async () => {
+    const text = await busy.gateway.metrics.text();
+    return Array.from(
+      text.matchAll(/^recruiting_(\w+_waiting|drains_running)\b(.*)/gm),
+      ([, ...sample]) => sample.join(''),
+    );
+  };
   const gate = Promise.withResolvers<void>();
-  gateway.service.answer(after(gate.promise, honest));
-  const answers = Array.from({ length: 5 }, (_, at) =>
-    send({ query: `{ allPersons(limit: 100) { id n${at}: firstName } }` }),
-  );
-  await expect.poll(drains, { interval: 5 }).toEqual([4, 1]);
+  busy.service.answer(after(gate.promise, honest));
+  const answers = Array.from({ length: 5 }, (_, at) => [
+    busy.ask(`{ allPersons(limit: 100) { id n${at}: firstName } }`),
+    busy.ask(page(at + 1)),
+  ]);
+  await expect
+    .poll(gauges, { interval: 5 })
+    .toEqual([
+      'upstream_requests_waiting{priority="interactive"} 3',
+      'upstream_requests_waiting{priority="drain"} 4',
+      'drains_running 4',
+      'drains_waiting 1',
+    ]);
   gate.resolve();
-  for (const answer of await Promise.all(answers)) await answer.text();
-  expect(await drains()).toEqual([0, 0]);
+  await Promise.all(answers.flat());
+  for (const sample of await gauges()) expect(sample).toMatch(/ 0$/);
 });
-
-async function drains(): Promise<unknown[]> {
-  const now = await samples();
-  return ['running', 'waiting'].map((state) => now.get(`recruiting_drains_${state}`));
-}
 
 const sendAs = (id: string, query: string) => send({ query, headers: { 'x-request-id': id } });
 

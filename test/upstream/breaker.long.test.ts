@@ -36,14 +36,19 @@ test.each<[string, Reply, isDown: boolean]>([
       await Promise.all(answers);
     };
     const reported = async () => [
-      ...gateway.logged.flatMap(({ msg }) => /is down|answers again/.exec(String(msg)) ?? []),
+      ...gateway.logged.flatMap(({ msg, level, seconds = '' }) => {
+        const [said] = /is down|answers again/.exec(String(msg)) ?? [];
+        return said ? [`${said} ${String(level)} ${String(seconds)}`] : [];
+      }),
       /^recruiting_upstream_(breaker_open \d)/m.exec(await gateway.gateway.metrics.text())![1],
     ];
     service.answer(reply);
     await fail(4);
     age(2 * SECOND);
     await fail(1);
-    expect(await reported()).toEqual(isDown ? ['is down', 'breaker_open 1'] : ['breaker_open 0']);
+    expect(await reported()).toEqual(
+      isDown ? ['is down 40 ', 'breaker_open 1'] : ['breaker_open 0'],
+    );
     service.answer(honest);
     const { length } = service.received;
     const { errors } = await ask(anyPersons());
@@ -56,7 +61,11 @@ test.each<[string, Reply, isDown: boolean]>([
     age(SECOND);
     for (let count = 0; count < 2; count += 1)
       expect((await ask(anyPersons())).errors).toBeUndefined();
-    const closed = ['is down', 'answers again', 'breaker_open 0'];
+    const closed = [
+      'is down 40 ',
+      expect.stringMatching(/^answers again 30 \d$/),
+      'breaker_open 0',
+    ];
     expect(await reported()).toEqual(isDown ? closed : ['breaker_open 0']);
   },
 );
