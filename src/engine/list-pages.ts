@@ -57,6 +57,8 @@ const FIRST = '_rs_first';
 const AFTER = '_rs_after';
 const COUNT = '_rs_count';
 
+let filledPages = 0;
+
 /** Requests and reads the pages of a list with what an operation selects of its records. Compiled once. */
 export class ListPages {
   /** Names the list and the selection, for what the service refuses as too big. */
@@ -70,6 +72,8 @@ export class ListPages {
   readonly #request: (parents: number) => ServiceRequest;
   /** For the number of records that the service says; undefined if it does not say it. */
   readonly #countRequest: ((parents: number) => ServiceRequest) | undefined;
+  /** The number of these pages, if there are lists below the records: what is sent for the pages does not name these. */
+  readonly #filled: number | undefined;
   /** Undefined for a list of the root. */
   readonly #way: WayToParent | undefined;
 
@@ -89,6 +93,7 @@ export class ListPages {
       const fields = selectedFields(set, prepared.fragments);
       return compileMend(shared.mending(prepared), adapter.nodeType, fields);
     });
+    if (this.#mends.some((mend) => mend?.fills)) this.#filled = filledPages += 1;
     const lists = places.map((selections, place) =>
       fieldNode('items', {
         alias: this.#keys[place],
@@ -130,9 +135,10 @@ export class ListPages {
     this.name = `${adapter.parent}.${adapter.name} ${selected.join(' ')}`;
   }
 
-  /** Names what is selected, with the values of the caller's variables. */
+  /** Names what is selected, also in lists below the records, with the values of the caller's variables. */
   nameWith(sent: Readonly<Record<string, unknown>>): string {
-    return this.#request(1).nameWith(sent);
+    const name = this.#request(1).nameWith(sent);
+    return this.#filled === undefined ? name : JSON.stringify([name, this.#filled, sent]);
   }
 
   /** Makes the function that fetches the pages of a list of the root on behalf of a requester. */
