@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { parse, validate } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ACCEPTED, joinedAnswer } from '../support/clients/multipart.ts';
 import {
   startGatewayOverService,
   type GatewayOverService,
@@ -16,7 +17,8 @@ import { WORLDS, type World } from './world.ts';
 interface Side {
   readonly world: World;
   readonly gateway: GatewayOverService;
-  readonly ask: Ask;
+  /** For an answer whole, and for one in parts. */
+  readonly asks: readonly Ask[];
   readonly askLists: Ask;
 }
 
@@ -24,28 +26,40 @@ const sides = new Map<string, Side>();
 beforeAll(async () => {
   for (const [name, makeWorld] of Object.entries(WORLDS)) {
     const world = makeWorld();
-    const { schema, snapshot, prefix: schemaPrefix, isForwarded = false } = world;
+    const { schema, snapshot, prefix: schemaPrefix, isForwarded = false, additions } = world;
     const mutations = isForwarded ? 'all' : 'off';
     const limits = { maxDepth: 100, maxAliases: 1_000, maxTokens: 20_000 };
     const config = { schemaPrefix, mutations, ...limits } as const;
-    const gateway = await startGatewayOverService({ schema }, { snapshot, config });
-    const ask: Ask = async (operation) => {
-      const headers = { 'content-type': 'application/json', accept: 'application/json' };
-      const body = JSON.stringify(operation);
-      const response = await gateway.fetch('/graphql', { method: 'POST', headers, body });
-      return (await response.json()) as Answer;
-    };
-    sides.set(name, { world, gateway, ask: withCursors(ask), askLists: withCursors(world.ask) });
+    const gateway = await startGatewayOverService(
+      { schema },
+      { snapshot, config, ...(additions && { additions }) },
+    );
+    const asks = ACCEPTED.map((accept) =>
+      withCursors(({ query, variables, operationName }) =>
+        joinedAnswer(gateway, { query, variables, operationName }, accept),
+      ),
+    );
+    sides.set(name, { world, gateway, asks, askLists: withCursors(world.ask) });
   }
 });
 afterAll(async () => {
   for (const { gateway } of sides.values()) await gateway[Symbol.asyncDispose]();
 });
 
-async function compared({ ask, askLists }: Side, operation: Operation) {
+async function compared({ world, askLists }: Side, ask: Ask, operation: Operation) {
   const answer = await ask(operation);
-  const differing = difference(operation.query, answer, await askLists(operation));
+  const expected = await askLists(operation);
+  const isTolerated = world.additions && isLess(answer, expected);
+  const differing = isTolerated ? undefined : difference(operation.query, answer, expected);
   return { answer, differing };
+}
+
+/** With added fields, an operation may read 50,000 values, and the request of each root field may leave no data. */
+function isLess({ data, errors = [] }: Answer, expected: Answer): boolean {
+  const isTooMuch = errors.some(
+    ({ extensions }) => extensions?.['code'] === 'OPERATION_TOO_COMPLEX',
+  );
+  return isTooMuch || (errors.length > 0 && !data && !expected.data);
 }
 
 const FROM_A_RECORD_THAT_FAILS = JSON.stringify(
@@ -121,12 +135,45 @@ const ROWS: readonly [promise: string, world: string, query: string, variables?:
 ];
 
 test.each(ROWS)('%s', async (_, name, query, variables = {}) => {
-  const { differing } = await compared(sides.get(name)!, { query, variables } as Operation);
+  const side = sides.get(name)!;
+  const { differing } = await compared(side, side.asks[0]!, { query, variables } as Operation);
   expect(differing).toBeUndefined();
 });
 
+const NESTED = `query ($n: Int, $is: Boolean = true) {
+  allCandidates(drainLimit: 2) { history: allHistory(limit: $n) { text at @include(if: $is) } }
+}`;
+test.each<[string, Operation[]]>([
+  [
+    'other selections',
+    ['text', 'by { id }'].map((name) => ({ query: NESTED.replace('text', name), variables: {} })),
+  ],
+  ['other arguments', [1, 0].map((n) => ({ query: NESTED, variables: { n } }))],
+  ['other conditions', [true, false].map((is) => ({ query: NESTED, variables: { n: 1, is } }))],
+  [
+    'other defaults',
+    [NESTED, NESTED.replace('= true', '= false')].map((query) => ({ query, variables: { n: 1 } })),
+  ],
+])(
+  'lists below records are not shared with a caller who sends %s at the same time',
+  async (_, sent) => {
+    const side = sides.get('full')!;
+    const results = await Promise.all(sent.map((each) => compared(side, side.asks[0]!, each)));
+    expect(results.map(({ differing }) => differing)).toEqual([undefined, undefined]);
+  },
+);
+
+test('one operation has lists with different lists below their records', async () => {
+  const side = sides.get('full')!;
+  const query = `{ vacancies(first: 5) { items {
+    a: allCandidates { id history: allHistory { text } }
+    b: allCandidates { id history: allHistory { at } }
+  } } }`;
+  expect((await compared(side, side.asks[0]!, { query, variables: {} })).differing).toBeUndefined();
+});
+
 test.each(Object.keys(WORLDS))(
-  'random operations are answered as the service and its lists in memory say: %s',
+  'random operations are answered as the service and its lists in memory say, also to callers who send one at the same time: %s',
   async (name) => {
     const side = sides.get(name)!;
     const counts = { all: 0, data: 0 };
@@ -134,10 +181,16 @@ test.each(Object.keys(WORLDS))(
       fc.asyncProperty(fc.gen(), async (g) => {
         const operation = randomOperation(side.world, g);
         fc.pre(isValid(side.world, operation));
-        const { answer, differing } = await compared(side, operation);
-        expect({ operation, differing }).toEqual({ operation, differing: undefined });
-        counts.all += 1;
-        if (answer.data) counts.data += 1;
+        const isShared = g(fc.nat, { max: 99 }) < 10;
+        const sent = isShared ? [operation, negated(operation)] : [operation];
+        const asks = isShared ? side.asks : [side.asks[g(fc.nat, { max: 1 })]!];
+        const results = await Promise.all(
+          sent.flatMap((each) => asks.map((ask) => compared(side, ask, each))),
+        );
+        const differing = results.filter((result) => result.differing);
+        expect({ operation, differing }).toEqual({ operation, differing: [] });
+        counts.all += results.length;
+        counts.data += results.filter(({ answer }) => answer.data).length;
       }),
       // A failing operation is made smaller for half a minute.
       { numRuns: randomRuns(800), unbiased: true, interruptAfterTimeLimit: 30_000 },
@@ -160,15 +213,26 @@ test.each([
     '{ personsConnection { edges { ...F } } } fragment F on PersonEdge @tag(name: "x") { node { id } }',
   ],
 ])('a custom directive on %s that the gateway adds is refused', async (_, query) => {
-  const { ask, gateway } = sides.get('directives')!;
+  const { asks, gateway } = sides.get('directives')!;
   const sent = gateway.service.received.length;
-  const { data, errors } = await ask({ query, variables: {} });
+  const { data, errors } = await asks[0]!({ query, variables: {} });
   expect(data).toBeUndefined();
   expect(JSON.stringify(errors)).toMatch(/@tag cannot be used at .*BAD_USER_INPUT/);
   expect(gateway.service.received).toHaveLength(sent);
 });
 
-function isValid({ served }: World, { query }: Operation): boolean {
+/** The same operation, with every condition the other way round. */
+function negated({ variables, ...operation }: Operation): Operation {
+  const turned = Object.entries(variables).map(([name, value]) => [
+    name,
+    typeof value === 'boolean' ? !value : value,
+  ]);
+  return { ...operation, variables: Object.fromEntries(turned) };
+}
+
+function isValid({ served, additions }: World, { query }: Operation): boolean {
+  // graphql-tools takes an object with this key for a promise, so it is refused.
+  if (additions && /\bthen:/.test(query)) return false;
   return query.length < MOST_CHARACTERS && validate(served.schema, parse(query)).length === 0;
 }
 

@@ -34,6 +34,8 @@ export interface Vocabulary {
   readonly served: Pick<ServedSchema, 'schema' | 'derived' | 'adapters' | 'nested' | 'entities'>;
   /** Whether there are also mutations, the service's own directives, and operations that are not selected. */
   readonly isForwarded?: boolean;
+  /** The coordinates of the fields that a company adds. `Query.own` is one, and every operation selects it. */
+  readonly added?: ReadonlySet<string>;
 }
 
 /** The vocabulary of a schema to which nothing is added. */
@@ -76,7 +78,7 @@ export function randomOperation(world: Vocabulary, g: GeneratorValue): Operation
 
 /** @param mark a part of the names of the operation, its fragments and its variables */
 function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Operation {
-  const { served, isForwarded = false } = world;
+  const { served, isForwarded = false, added } = world;
   const { schema } = served;
   const derived = new Map(served.derived.map((each) => [`${each.parent}.${each.name}`, each]));
   const paged = new Map(
@@ -102,8 +104,10 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
   function selectionSet(scope: Scope): string {
     const count = 1 + upTo(scope.depth === 0 ? 2 : 3);
     const selections = Array.from({ length: count }, () => selection(scope));
-    // The gateway answers it itself at the root.
-    const isLocal = scope.type === schema.getQueryType() && chance(isForwarded ? 30 : 5);
+    const isRoot = scope.type === schema.getQueryType();
+    if (added && isRoot) selections.push('own');
+    // The gateway answers it itself at the root, and not beside an added field.
+    const isLocal = !added && isRoot && chance(isForwarded ? 30 : 5);
     if (isLocal) selections.push(`type: __type(name: "${scope.type.name}") { name }`);
     return `{ ${selections.join(' ')} }`;
   }
@@ -119,7 +123,10 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
     const fields = 'getFields' in type ? Object.values(type.getFields()) : [];
     const suitable = fields.filter((each) => isSuitable(scope, each));
     if (suitable.length === 0) return isAbstractType(type) ? fragment(scope) : '__typename';
-    const ours = suitable.filter(({ name }) => derived.has(`${type.name}.${name}`));
+    const ours = suitable.filter(({ name }) => {
+      const coordinate = `${type.name}.${name}`;
+      return derived.has(coordinate) || added?.has(coordinate);
+    });
     return field(scope, pick(ours.length > 0 && chance(60) ? ours : suitable));
   }
 
@@ -197,8 +204,14 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
           ? [...scope.via, call]
           : undefined,
     };
-    const one = `${keyed}${directives('FIELD')} ${selectionSet(inner)}`;
+    const inParts = isStreamed(scope, coordinate) && chance(50) ? ' @stream' : '';
+    const one = `${keyed}${directives('FIELD')}${inParts} ${selectionSet(inner)}`;
     return chance(12) ? `${one} ${keyed}${directives('FIELD')} ${selectionSet(inner)}` : one;
+  }
+
+  /** Whether a client can ask for a list in parts. */
+  function isStreamed({ depth }: Scope, coordinate: string): boolean {
+    return depth === 0 && derived.get(coordinate)?.kind === 'all';
   }
 
   /** `records`: about how many records a list gives; undefined if it is none of those in pages. */

@@ -1,5 +1,6 @@
 import {
   execute,
+  extendSchema,
   parse,
   print,
   printSchema,
@@ -7,7 +8,9 @@ import {
   type GraphQLFieldResolver,
   type GraphQLSchema,
 } from 'graphql';
+import type { Additions } from '../../src/additions/additions.ts';
 import { serveSnapshot } from '../../src/schema/served/served-schema.ts';
+import { secondService } from '../additions/people.ts';
 import { fullService } from '../service/full.ts';
 import { makeExecutableSchema, personPages } from '../service/lists.ts';
 import { resultsSchema, richSchema } from '../service/made.ts';
@@ -21,13 +24,15 @@ export interface World extends Vocabulary {
   readonly schema: GraphQLSchema;
   readonly snapshot: string;
   readonly prefix: string | undefined;
+  readonly additions?: Additions;
   /** Answers without the gateway. */
   readonly ask: Ask;
 }
 
 /** Nullable records, unions, interfaces, failing fields, errors as data, names that clash, directives of its own. */
 export const WORLDS: Readonly<Record<string, () => World>> = {
-  full: fullWorld,
+  full: () => worldOf(fullService().schema),
+  'full with added fields': addedWorld,
   rich: () => worldOf(richSchema()),
   'rich with a prefix': () => worldOf(richSchema(), 'Recruiting'),
   results: () => worldOf(resultsSchema()),
@@ -41,14 +46,49 @@ export const WORLDS: Readonly<Record<string, () => World>> = {
   }),
 };
 
-export function fullWorld(): World {
-  return worldOf(fullService().schema);
+/** Added fields say what their resolvers got of a record, and what a second service knows about it. */
+function addedWorld(): World {
+  const own = {
+    Candidate: seeing('id', 'name', 'stage'),
+    Vacancy: seeing('id', 'open'),
+    Robot: seeing('id', 'model'),
+    Query: { selectionSet: '{ __typename }', resolve: () => 'root' },
+  };
+  const types = Object.keys(own) as (keyof typeof own)[];
+  const typeDefs = types.map((type) => `extend type ${type} { own: String! }`).join(' ');
+  const sdl = `${typeDefs} extend type Candidate { rating: String }`;
+  const resolvers = Object.fromEntries(types.map((type) => [type, { own: own[type].resolve }]));
+  const knowing = fullService(sdl, { ...resolvers, Candidate: { ...resolvers.Candidate, rating } });
+  return {
+    ...worldOf(fullService().schema, undefined, { sdl, service: knowing.schema }),
+    additions: {
+      typeDefs,
+      resolvers: Object.fromEntries(types.map((type) => [type, { own: own[type] }])),
+      subschemas: [secondService('rating', undefined, { of: 'Candidate', idType: 'Int' })],
+    },
+    added: new Set([...types.map((type) => `${type}.own`), 'Candidate.rating']),
+  };
 }
 
-function worldOf(schema: GraphQLSchema, prefix?: string): World {
+const rating = ({ id }: { readonly id: number }) => `rating of ${id}`;
+
+/** A field whose resolver returns what it got of these fields. */
+function seeing(...names: string[]) {
+  const resolve = (record: Readonly<Record<string, unknown>>) =>
+    names.map((name) => String(record[name])).join('|');
+  return { selectionSet: `{ ${names.join(' ')} }`, resolve };
+}
+
+/** @param added fields that the gateway adds, and the service as it would be if it had them itself */
+function worldOf(
+  schema: GraphQLSchema,
+  prefix?: string,
+  added?: { readonly sdl: string; readonly service: GraphQLSchema },
+): World {
   const snapshot = printSchema(schema);
-  const served = serveSnapshot(snapshot, { ...SETTINGS, schemaPrefix: prefix });
-  const lists = createOracle(schema, served);
+  const made = serveSnapshot(snapshot, { ...SETTINGS, schemaPrefix: prefix });
+  const served = added ? { ...made, schema: extendSchema(made.schema, parse(added.sdl)) } : made;
+  const lists = createOracle(added?.service ?? schema, served);
   return { schema, snapshot, prefix, served, ask: (operation) => executeOver(lists, operation) };
 }
 

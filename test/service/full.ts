@@ -199,15 +199,19 @@ interface FullRecord {
   readonly id: number | string;
 }
 
-/** An imitation of the recruiting service with the schema `fullSdl`, over new data; `sent` counts the mutations. */
-export function fullService() {
+/**
+ * An imitation of the recruiting service with the schema `fullSdl`, over new data; `sent` counts the mutations.
+ *
+ * @param moreSdl what its schema also has
+ */
+export function fullService(moreSdl = '', moreResolvers: Resolvers = {}) {
   const records = newRecords();
   const sent = { renames: 0 };
   const [lists, fields] = [listsOf(records), fieldsOf(records)];
   const resolvers: Resolvers = { ...lists, ...fields, Mutation: mutationsOf(records, sent) };
-  for (const [type, ofType] of Object.entries(lists))
+  for (const [type, ofType] of [...Object.entries(lists), ...Object.entries(moreResolvers)])
     resolvers[type] = { ...resolvers[type], ...ofType };
-  const schema = makeExecutableSchema(fullSdl, resolvers);
+  const schema = makeExecutableSchema(fullSdl + moreSdl, resolvers);
   return { schema, sent, records };
 }
 

@@ -42,6 +42,12 @@ export async function* partsOf(response: Response): AsyncGenerator<Payload, void
 
 const BOUNDARY = '\r\n---';
 
+interface Operation {
+  readonly query: string;
+  readonly variables: Readonly<Record<string, unknown>>;
+  readonly operationName?: string | undefined;
+}
+
 /** Posts an operation; without an `accept` header if that is null. */
 export function ask(
   gateway: Pick<TestGateway, 'fetch'>,
@@ -49,10 +55,18 @@ export function ask(
   variables: Record<string, unknown> = {},
   accept: string | null = 'multipart/mixed',
 ): Promise<Response> {
+  return post(gateway, { query, variables }, accept);
+}
+
+function post(
+  gateway: Pick<TestGateway, 'fetch'>,
+  operation: Operation,
+  accept: string | null,
+): Promise<Response> {
   return gateway.fetch('/graphql', {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...(accept !== null && { accept }) },
-    body: JSON.stringify({ query, variables }),
+    body: JSON.stringify(operation),
   });
 }
 
@@ -82,10 +96,10 @@ export const ACCEPTED: readonly Accepted[] = ['application/json', IN_PARTS];
 /** The answer to a client that accepts one format, which may come whole or in parts. */
 export async function joinedAnswer(
   gateway: Pick<TestGateway, 'fetch'>,
-  { query, variables }: { readonly query: string; readonly variables: Record<string, unknown> },
+  operation: Operation,
   accept: Accepted,
 ): Promise<JoinedAnswer> {
-  const response = await ask(gateway, query, variables, `${accept}, application/json;q=0.9`);
+  const response = await post(gateway, operation, `${accept}, application/json;q=0.9`);
   const payloads = await gathered(partsOf(response));
   const increments = payloads.flatMap(({ incremental = [] }) => incremental);
   const lacking = increments.filter(({ items }) => items === null);
@@ -94,8 +108,11 @@ export async function joinedAnswer(
     incremental: payload.incremental?.filter((part) => !lacking.includes(part)) ?? [],
   }));
   const errors = [...payloads, ...increments].flatMap(({ errors: reported = [] }) => reported);
+  const data = payloads[0]!.data && putTogether(joined);
+  // An answer that is whole has nothing of a list that fails at its end.
+  for (const { path } of lacking) data![path[0]!] = null;
   return {
-    data: payloads[0]!.data ? putTogether(joined) : payloads[0]!.data,
+    data,
     errors: errors.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)),
   };
 }
