@@ -57,8 +57,6 @@ const FIRST = '_rs_first';
 const AFTER = '_rs_after';
 const COUNT = '_rs_count';
 
-let filledPages = 0;
-
 /** Requests and reads the pages of a list with what an operation selects of its records. Compiled once. */
 export class ListPages {
   /** Names the list and the selection, for what the service refuses as too big. */
@@ -93,7 +91,7 @@ export class ListPages {
       const fields = selectedFields(set, prepared.fragments);
       return compileMend(shared.mending(prepared), adapter.nodeType, fields);
     });
-    if (this.#mends.some((mend) => mend?.fills)) this.#filled = filledPages += 1;
+    if (this.#mends.some((mend) => mend?.fills)) this.#filled = shared.number();
     const lists = places.map((selections, place) =>
       fieldNode('items', {
         alias: this.#keys[place],

@@ -69,6 +69,7 @@ export class Shared {
   readonly #compileNested: CompileNested;
   /** By the records of a page: readers of a walk share its text. */
   readonly #texts = new WeakMap<readonly ListRecord[], PageText>();
+  #numbers = 0;
 
   /** @param compileNested compiles the derived field of a nested list: a `ListField`, which imports this file */
   constructor(parts: EngineParts, compileNested: CompileNested) {
@@ -118,6 +119,12 @@ export class Shared {
   /** Ends what runs in the background. */
   close(): void {
     this.#lists.totals.clear();
+  }
+
+  /** A number that nothing else has: a name for what no text names. */
+  number(): number {
+    this.#numbers += 1;
+    return this.#numbers;
   }
 
   /** What selections of an operation are mended with. */
