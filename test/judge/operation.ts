@@ -195,6 +195,8 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
       const one = `${keyed}${directives('FIELD')}`;
       return chance(6) ? `${one} ${keyed}${directives('FIELD')}` : one;
     }
+    // Their conditions are the gateway's own work.
+    const percent = derived.has(coordinate) ? 30 : undefined;
     const inner = {
       type,
       depth: scope.depth + 1,
@@ -205,8 +207,10 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
           : undefined,
     };
     const inParts = isStreamed(scope, coordinate) && chance(50) ? ' @stream' : '';
-    const one = `${keyed}${directives('FIELD')}${inParts} ${selectionSet(inner)}`;
-    return chance(12) ? `${one} ${keyed}${directives('FIELD')} ${selectionSet(inner)}` : one;
+    const one = `${keyed}${directives('FIELD', percent)}${inParts} ${selectionSet(inner)}`;
+    return chance(12)
+      ? `${one} ${keyed}${directives('FIELD', percent)} ${selectionSet(inner)}`
+      : one;
   }
 
   /** Whether a client can ask for a list in parts. */
@@ -342,8 +346,8 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
     return type === 'Int' ? id : pick([String(id), id < 6 ? `r${id}` : String(id)]);
   }
 
-  function directives(location: `${DirectiveLocation}`): string {
-    return ownDirectives(location) + condition();
+  function directives(location: `${DirectiveLocation}`, percent?: number): string {
+    return ownDirectives(location) + condition(percent);
   }
 
   /** Of the service. @stream belongs to the gateway, which does not serve @defer. */
@@ -367,8 +371,8 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
       .join('');
   }
 
-  function condition(): string {
-    if (!chance(9)) return '';
+  function condition(percent = 9): string {
+    if (!chance(percent)) return '';
     const isBoth = chance(10);
     const isIncluded = isBoth || chance(50);
     const include = isIncluded ? ` @include(if: ${truth(chance(65))})` : '';
