@@ -16,10 +16,19 @@ import { serviceOf, startSideBySide, type Answering, type SideBySide } from './s
 /** Operations per schema and service. */
 const RUNS = 80;
 
-/** Large schemas that their owners publish on npm under the MIT licence. GitHub's defines some fields twice. */
+/**
+ * Large schemas that their owners publish on npm under the MIT licence. GitHub's defines some fields twice. Its root is
+ * a Node, and nobody selects the root through an interface that it does not have, inside of one that it has.
+ */
 const SCHEMAS: Readonly<Record<string, () => GraphQLSchema>> = {
   GitHub: () =>
-    buildSchema(textOf('@octokit/graphql-schema/schema.graphql'), { assumeValid: true }),
+    buildSchema(
+      textOf('@octokit/graphql-schema/schema.graphql').replace(
+        'type Query implements Node {',
+        'type Query {',
+      ),
+      { assumeValid: true },
+    ),
   'Shopify Storefront': () => introspected('@shopify/hydrogen-react/storefront.schema.json'),
   'Shopify Customer Account': () =>
     introspected('@shopify/hydrogen-react/customer-account.schema.json'),
