@@ -1,3 +1,4 @@
+import { createHmac, createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listen, type Listening } from '../../../src/http/listen.ts';
 import { headOf, openBare } from '../../support/clients/bare-client.ts';
@@ -85,6 +86,21 @@ const bearer =
 const written =
   (write: (token: string) => string): Sent =>
   async () => ({ authorization: write(await issuer.token()) });
+/** Claims of the issuer behind another header, which anyone can write. @param sign makes the signature of a text */
+const forged =
+  (alg: string, sign: (text: string) => string): Sent =>
+  async () => {
+    const header = Buffer.from(JSON.stringify({ alg, kid: 'rsa' })).toString('base64url');
+    const text = `${header}.${(await issuer.token()).split('.')[1]}`;
+    return authorization(`${text}.${sign(text)}`);
+  };
+const UNSIGNED = forged('none', () => '');
+/** A verifier that takes the secret and the public key for the same thing accepts it (RFC 8725, 2.1). */
+const SIGNED_WITH_PUBLIC_KEY = forged('HS256', (text) => {
+  const key = issuer.keys.find(({ kid }) => kid === 'rsa')!;
+  const pem = createPublicKey({ key, format: 'jwk' }).export({ type: 'spki', format: 'pem' });
+  return createHmac('sha256', pem).update(text).digest('base64url');
+});
 const both =
   (key: string, token: Sent): Sent =>
   async () => ({ 'x-api-key': key, ...(await token()) });
@@ -124,6 +140,8 @@ const CALLERS: readonly Row[] = [
       const [mine, other] = [await issuer.token(), await issuer.token({ scope: 'read write' })];
       return authorization(other.replace(/[^.]*$/, mine.split('.')[2]!));
     },
+    'a token that nobody has signed': UNSIGNED,
+    'a token whose secret is the public key': SIGNED_WITH_PUBLIC_KEY,
     'a scheme without a token': written(() => 'Bearer'),
     'a token without a scheme': written((token) => token),
     'a token under another scheme': written((token) => `Basic ${token}`),
@@ -209,15 +227,17 @@ test.each(CALLERS)('%s is %s', async (_, outcome, make, query) => {
 });
 
 test('the reason for refusing a token is logged, and not its content', async () => {
-  for (const token of [await issuer.token({ aud: 'of-max' }), 'nonsense']) {
-    await gateway.fetch('/graphql', post({ query: ME }, authorization(token)));
+  for (const [make, reason] of [
+    [bearer({ aud: 'of-max' }), { code: 'ERR_JWT_CLAIM_VALIDATION_FAILED', claim: 'aud' }],
+    [() => authorization('nonsense'), { code: 'ERR_JWS_INVALID' }],
+    [UNSIGNED, { code: 'ERR_JOSE_ALG_NOT_ALLOWED' }],
+    [SIGNED_WITH_PUBLIC_KEY, { code: 'ERR_JOSE_ALG_NOT_ALLOWED' }],
+  ] as const) {
+    await gateway.fetch('/graphql', post({ query: ME }, await make()));
     expect(JSON.stringify(gateway.logged)).not.toMatch(/of-max|nonsense/);
+    const line = gateway.logged.findLast(({ msg }) => msg === 'a bearer token was refused');
+    expect(line).toMatchObject({ requestId: expect.any(String), ...reason });
   }
-  const lines = gateway.logged.filter(({ msg }) => msg === 'a bearer token was refused');
-  expect(lines.slice(-2)).toMatchObject([
-    { requestId: expect.any(String), code: 'ERR_JWT_CLAIM_VALIDATION_FAILED', claim: 'aud' },
-    { requestId: expect.any(String), code: 'ERR_JWS_INVALID' },
-  ]);
 });
 
 test('of two credentials of one kind neither is accepted, none is read from the address, and no body is awaited', async () => {
