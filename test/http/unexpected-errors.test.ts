@@ -89,17 +89,21 @@ test.each<[string, query: string, accept: string, RegExp]>([
   expect(lines).toMatchObject([{ level: 50, err: { message: expect.stringContaining(message) } }]);
 });
 
-test('the same trouble is logged once in ten seconds', async () => {
+test('the same trouble is logged once in ten seconds, and each request that meets it logs the id of that line', async () => {
   await using gateway = await start();
   gateway.service.answer(refusal('blocked', 403));
-  const ids = [];
+  const page = '{ persons(first: 1) { items { id } } }';
+  const ids: unknown[] = [];
   for (const ms of [0, 5_000, 5_000]) {
     gateway.age(ms);
-    const { errors } = await gateway.ask('{ persons(first: 1) { items { id } } }');
-    ids.push(errors![0]!.extensions['id']);
+    for (const { errors } of await Promise.all([gateway.ask(page), gateway.ask(page)])) {
+      ids.push(errors![0]!.extensions['id']);
+    }
   }
-  const [first, , last] = ids;
-  expect(ids).toEqual([first, first, last]);
+  const [first, last] = [ids[0], ids.at(-1)];
+  expect(ids).toEqual([first, first, first, first, last, last]);
   const lines = gateway.logged.filter(({ errorId, msg }) => errorId && msg !== 'request');
   expect(lines).toMatchObject([{ errorId: first }, { errorId: last }]);
+  const requests = gateway.logged.filter(({ msg }) => msg === 'request');
+  expect(requests.map(({ errorId }) => errorId)).toEqual(ids);
 });
