@@ -332,6 +332,7 @@ test.each<Row<keyof typeof CAUSES>>([
   ['status', 'a lost set', /State +LOST\n[^]*lost: .*tokens import <link>/, hasNone('lost')],
   ['status', 'a lost answer', /Unclear +the last[^]*Run `tokens re/, trouble('uncertain', 2)],
   ['status', 'an emergency file', /Emergency file +\/.*unsaved-.*-3\.json/, trouble('unsaved')],
+  ['status', 'a damaged emergency file', /Emergency file +\/.*unsaved-/, trouble('unsaved')],
   ['status', 'an emergency file of a pair that is saved', HAS_NO_FILE, ok(1, 2)],
   ['status', 'an emergency file of another store', HAS_NO_FILE, ok(1, 2)],
   ['status', 'the exchange of another process', /Under way +other\/1 began/, ok(1, 2)],

@@ -24,24 +24,29 @@ test.each<[string, (url: string) => Parameters<typeof fetch>, statuses: number[]
   expect(seen.exchanges).toEqual(['refresh-1']);
 });
 
-test('fetch ends with its signal while a token is exchanged, and the exchange goes on', async () => {
-  const exchange = Promise.withResolvers<void>();
-  const { keeper, url, seen } = await openKeeper({}, exchange.promise);
-  const imported = keeper.import(SIGN_IN);
-  await expect.poll(() => seen.exchanges.length).toBe(1);
-  const leaving = new AbortController();
-  const left = keeper.fetch(`${url}/api`, leaving).catch((error: unknown) => error);
-  await expect.poll(() => seen.bodies.length).toBe(1);
-  leaving.abort('left');
-  expect(await left).toBe('left');
-  exchange.resolve();
-  expect(await imported).toBe('imported');
-  expect((await keeper.fetch(new Request(`${url}/api`))).status).toBe(200);
-  expect(seen.exchanges).toHaveLength(1);
-  expect(
-    await keeper.fetch(`${url}/api`, { signal: AbortSignal.abort('gone') }).catch(String),
-  ).toBe('gone');
-});
+test.each<[string, (url: string, signal: AbortSignal) => Parameters<typeof fetch>]>([
+  ['its options', (url, signal) => [url, { signal }]],
+  ['its Request', (url, signal) => [new Request(url, { signal })]],
+])(
+  'fetch ends with the signal of %s while a token is exchanged, and the exchange goes on',
+  async (_where, sent) => {
+    const exchange = Promise.withResolvers<void>();
+    const { keeper, url, seen } = await openKeeper({}, exchange.promise);
+    const imported = keeper.import(SIGN_IN);
+    await expect.poll(() => seen.exchanges.length).toBe(1);
+    const leaving = new AbortController();
+    const left = keeper.fetch(...sent(`${url}/api`, leaving.signal)).catch(String);
+    await expect.poll(() => seen.bodies.length).toBe(1);
+    leaving.abort('left');
+    expect(await left).toBe('left');
+    exchange.resolve();
+    expect(await imported).toBe('imported');
+    expect((await keeper.fetch(new Request(`${url}/api`))).status).toBe(200);
+    expect(seen.exchanges).toHaveLength(1);
+    const gone = keeper.fetch(...sent(`${url}/api`, AbortSignal.abort('gone')));
+    expect(await gone.catch(String)).toBe('gone');
+  },
+);
 
 test('a token without a lifetime lives an hour, or as the option says, also before it was exchanged', async () => {
   const { expires_in: _, ...signIn } = SIGN_IN;

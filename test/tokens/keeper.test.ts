@@ -490,6 +490,13 @@ test.each<Row>([
     ],
     alarms: [/status 401 \(invalid_client\)/],
   },
+  {
+    fault: 'a service that refuses the client of this process: over once another one has refreshed',
+    answers: [MISTAKE],
+    happens: [[tells('accepted', 2), 6_000, ask, 1_000, seesTroubles], wins, 30_000],
+    seen: [sends(2), gets('UPSTREAM_UNAUTHORIZED'), ['unauthorized']],
+    stored: { generation: 3 },
+  },
   // Clocks
   ...[DAY, -DAY].map((ms): Row => ({
     fault: `the clock of the store jumps by ${ms / DAY} day: one exchange, and at most one more after its correction`,
