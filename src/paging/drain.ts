@@ -156,16 +156,22 @@ function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
         `${ended}, because a page could not be read${why} ${nextSteps(facts)}`,
         {
           extensions: {
+            ...keptOf(known),
             ...extended,
             reason: known?.extensions['code'] ?? null,
-            // An error that the service returned as data.
-            ...(known?.extensions['result'] !== undefined && {
-              result: known.extensions['result'],
-            }),
           },
           cause,
         },
       );
+}
+
+/** When to try again, the limit that was reached, and an error that the service returned as data. */
+const KEPT = ['retryAfter', 'limit', 'result'];
+
+/** Returns what an interrupted drain keeps of the error of a page. */
+function keptOf(error: GraphQLError | undefined): Record<string, unknown> {
+  const extensions = Object.entries(error?.extensions ?? {});
+  return Object.fromEntries(extensions.filter(([name]) => KEPT.includes(name)));
 }
 
 /** Says what the caller can do now. Resuming behind records that the caller never got would lose them silently. */

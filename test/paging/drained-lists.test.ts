@@ -11,8 +11,11 @@ import {
   personPages,
   PERSONS,
 } from '../service/lists.ts';
-import { after, honest } from '../service/replies.ts';
+import { after, honest, json } from '../service/replies.ts';
+import type { Reply } from '../service/service.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
+import { entryFor } from '../support/gateway/api-key.ts';
+import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import {
   startGatewayOverService,
   type GatewayOverService,
@@ -40,66 +43,96 @@ test('`limit` stops the drain, and no more records are requested', async () => {
 const failing = () => {
   throw failure('The index is rebuilding.', { code: 'FORBIDDEN' });
 };
+const nothing = () => undefined;
+const stuck = { items: [], pageInfo: { first: 50, hasNextPage: true, endCursor: '96' } };
+const reader = { apiKeys: [entryFor('key', 'app', 'read')], jwt: undefined };
+const limited = json({}, 429, { 'retry-after': '60' });
+
 interface Facts {
   readonly code: string;
-  readonly reason?: string;
   readonly drained: number;
+  readonly [fact: string]: unknown;
 }
 
-const stuck = { items: [], pageInfo: { first: 50, hasNextPage: true, endCursor: '96' } };
+interface Ending {
+  /** What the list does instead of returning its third page. */
+  readonly third?: () => unknown;
+  /** How the service answers the request for that page. */
+  readonly reply?: Reply;
+  readonly config?: TestGatewayOptions['config'];
+}
 
-test.each<[string, () => unknown, object, Facts, RegExp]>([
+test.each<[string, Ending, Facts, RegExp]>([
   [
     'a page fails',
-    failing,
-    {},
+    { third: failing },
     { code: 'DRAIN_INTERRUPTED', reason: 'FORBIDDEN', drained: 96 },
     /index is rebuilding/,
   ],
   [
+    'the service limits the rate',
+    { reply: limited },
+    { code: 'DRAIN_INTERRUPTED', reason: 'UPSTREAM_RATE_LIMITED', retryAfter: 60, drained: 96 },
+    /Try again in 60 s/,
+  ],
+  [
     'its cursor does not move',
-    () => stuck,
-    {},
+    { third: () => stuck },
     { code: 'DRAIN_STALLED', drained: 96 },
     /does not lead there/,
   ],
   [
     'it has too many records',
-    () => undefined,
-    { drainMaxItems: 96 },
-    { code: 'DRAIN_LIMIT_EXCEEDED', drained: 96 },
+    { config: { drainMaxItems: 96 } },
+    { code: 'DRAIN_LIMIT_EXCEEDED', drained: 96, max: 96 },
     /raise DRAIN_MAX_ITEMS/,
   ],
   [
     'its caller has used up the pages of a minute',
-    () => undefined,
-    { pagesPerMinute: 2 },
-    { code: 'RATE_LIMITED', drained: 48 },
+    { config: { pagesPerMinute: 2 } },
+    {
+      code: 'RATE_LIMITED',
+      drained: 48,
+      limit: 'PAGES_PER_MINUTE',
+      pages: 3,
+      pagesPerMinute: 2,
+      retryAfter: 30,
+    },
     /2 pages a minute/,
+  ],
+  [
+    'its caller has no scope for whole lists',
+    { config: { auth: reader } },
+    { code: 'FORBIDDEN', scope: 'drain', drained: 528 },
+    /the scope "drain"/,
   ],
 ])(
   'a drain that ends because %s is an error from which every record can be read, and is never cut silently',
-  async (_why, third, config, extensions, message) => {
+  async (_why, { third = nothing, reply = honest, config = {} }, facts, message) => {
     let isOver = false;
-    const all = Array.from({ length: 150 }, (_, index) => ({ id: `p${index}` }));
+    const all = Array.from({ length: 700 }, (_, index) => ({ id: `p${index}` }));
     const persons = (_: unknown, args: PageArgs) =>
       (!isOver && args.after === '96' ? third() : undefined) ?? pageOf(all, args);
     const schema = makeExecutableSchema(documentedSdl, { Query: { persons } });
     await using gateway = await startGatewayOverService({ schema }, { config });
-    const { data, errors } = await gateway.ask('{ allPersons { id } }');
+    gateway.service.answer(honest, honest, reply, honest);
+    const ask = (query: string, variables = {}) =>
+      gateway.ask<People>(query, variables, { headers: { 'x-api-key': 'key' } });
+    const { data, errors } = await ask('{ allPersons { id } }');
     expect(data).toEqual({ allPersons: null });
-    expect(errors).toMatchObject([{ path: ['allPersons'], extensions }]);
+    const { resumeAfter, ...extensions } = errors![0]!.extensions;
+    expect(errors).toMatchObject([{ path: ['allPersons'] }]);
+    expect(extensions).toEqual(facts);
     expect(errors![0]!.message).toMatch(message);
     expect(errors![0]!.message).toContain('None of them is in this answer.');
     isOver = true;
     gateway.age(MINUTE);
     const part = 'query ($n: Int, $after: String) { allPersons(limit: $n, after: $after) { id } }';
-    const first = await gateway.ask<People>(part, { n: extensions.drained });
+    const first = await ask(part, { n: facts.drained });
     gateway.age(MINUTE);
-    const { resumeAfter } = errors![0]!.extensions;
-    const rest = await gateway.ask<People>(part, { n: 54, after: resumeAfter });
+    const rest = await ask(part, { n: 54, after: resumeAfter });
     expect([...first.data.allPersons, ...rest.data.allPersons]).toEqual(
-      all.slice(0, extensions.drained + 54),
+      all.slice(0, facts.drained + 54),
     );
   },
 );
