@@ -15,7 +15,8 @@ import { moveTo, successor, type State } from '../../src/tokens/state.ts';
 import { startService } from '../service/service.ts';
 import { startHere } from '../support/gateway/run-here.ts';
 import { refusal } from '../service/replies.ts';
-import { refusingAddress, startServer } from '../support/test-server.ts';
+import { refusingAddress } from '../support/listening.ts';
+import { startServer } from '../support/test-server.ts';
 import { pairOf } from '../tokens/values.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
@@ -78,7 +79,7 @@ const IMPORTS = {
     ofText(JSON.stringify({ ...(JSON.parse(MADE_UP) as object), name: 'Te\u001B[2Jst' })),
   'a set whose exchange cannot be sent': async (operator) => {
     const given = fileWith(operator, await jsonOf(operator));
-    await operator.service.down();
+    await operator.service.close();
     return given;
   },
   'a set that gets no clear answer': ({ service }) => {
@@ -109,13 +110,13 @@ const IMPORTS = {
 const CAUSES = {
   nothing: () => {},
   'no RECRUITING_URL': () => ({ env: { RECRUITING_URL: '' } }),
-  'a service that is down': ({ service }) => service.down(),
+  'a service that is down': ({ service }) => service.close(),
   // The set
   'a lost set': ({ alter }) => alter({ lost: true }),
   'an uncertain set': ({ alter }) => alter({ claim: claimed() }),
   'an uncertain set, the service being down': async ({ alter, service }) => {
     await alter({ claim: claimed() });
-    await service.down();
+    await service.close();
   },
   'a set that has ended by the clock': ({ alter }) => alter({ savedAt: Date.now() - 121 * DAY }),
   'a set that was moved': ({ alter }) => alter({ movedTo: 'sqlite:/elsewhere.db' }),

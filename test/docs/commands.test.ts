@@ -5,9 +5,9 @@ import { blocksOf, blockWith } from '../support/docs/documents.ts';
 import { runWithoutNpm, type NpmCall } from '../support/docs/shell.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { listeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere, serveHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { serveHttp } from '../support/listening.ts';
 
 test('the first command of the README starts the sandbox, and prints the address of GraphiQL', async () => {
   using folder = temporaryFolder();
@@ -90,7 +90,7 @@ async function startDocumented() {
   const folder = temporaryFolder();
   const abc = 'query ($first: Int) { persons(first: $first) { items { id } } }';
   const gateway = await startGatewayOverService({}, { trustedDocuments: { abc } });
-  const door = await listeningGateway(gateway);
+  const door = await serveHttp(gateway.gateway.handler);
   const { stdout } = await runHere(['keys', 'new', 'router', '--scopes', 'read+drain+router']);
   const values: [string | RegExp, string][] = [
     ['RECRUITING_URL=https://recruiting.example.com', `RECRUITING_URL=${gateway.service.url}`],

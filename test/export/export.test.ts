@@ -7,12 +7,12 @@ import { startService } from '../service/service.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import type { TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
 import { rawJson } from '../additions/people.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { serveHttp, type Listening } from '../support/listening.ts';
 
 const SDL = `
   type Query {
@@ -49,7 +49,7 @@ const MEMBERS = Array.from({ length: 60 }, (_, id) =>
 const OF_MEMBERS = '__typename ... on Worker { id firstName } ... on Team { id title }';
 
 let gateway: TestGateway;
-let door: ListeningGateway;
+let door: Listening;
 const folder = temporaryFolder('disk');
 beforeAll(async () => {
   const schema = makeExecutableSchema(SDL, {
@@ -73,7 +73,7 @@ beforeAll(async () => {
     },
   });
   gateway = await startGatewayOverService({ schema }, { snapshot: SDL });
-  door = await listeningGateway(gateway);
+  door = await serveHttp(gateway.gateway.handler);
 });
 afterAll(async () => {
   await door[Symbol.asyncDispose]();
@@ -141,7 +141,7 @@ test('values that the service cannot give are null, and the exit code says so', 
 
 test('an empty list is a header, in a file and on the standard output', async () => {
   await using empty = await startGatewayOverService({ persons: 0 });
-  await using emptyDoor = await listeningGateway(empty);
+  await using emptyDoor = await serveHttp(empty.gateway.handler);
   const file = folder.file('empty.csv');
   expect((await run('persons', undefined, `--output ${file} --url ${emptyDoor.url}`)).code).toBe(0);
   expect(readFileSync(file, 'utf8')).toBe('id,firstName\n');
@@ -184,7 +184,7 @@ test('a key decides what is exported, from a production gateway with small windo
       overrides: { fields: { 'Person.firstName': { scope: 'pii' } } },
     },
   );
-  await using closedDoor = await listeningGateway(closed);
+  await using closedDoor = await serveHttp(closed.gateway.handler);
   const file = folder.file('keys.ndjson');
   const to = `--force --output ${file} --url ${closedDoor.url}/graphql/`;
   for (const [EXPORT_API_KEY, fields, code, sentence, field = 'persons'] of [

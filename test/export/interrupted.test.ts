@@ -17,23 +17,29 @@ import {
   startGatewayOverService,
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
-import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere, startHere } from '../support/gateway/run-here.ts';
 import { bundled } from '../support/processes/bundled.ts';
 import { runProgram } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { serveHttp, type Listening } from '../support/listening.ts';
 import { startServer } from '../support/test-server.ts';
 import { canFillDisk } from '../support/tokens/fault-disk.ts';
 
 const MAIN = await bundled('src/process.ts');
 let gateway: GatewayOverService;
-let door: ListeningGateway;
+let door: Listening;
+/** Called with the number of a request since the door began to count. */
+let onRequest = (_request: number) => {};
+let arrived = 0;
 /** All persons, as the export writes them, a line each. */
 let lines: string[];
 let whole: string;
 beforeAll(async () => {
   gateway = await startGatewayOverService({ persons: 600 });
-  door = await listeningGateway(gateway);
+  door = await serveHttp((request, response) => {
+    onRequest((arrived += 1));
+    gateway.gateway.handler(request, response);
+  });
   lines = gateway.service.persons
     .all()
     .map(({ id, firstName }) => `${JSON.stringify({ id, firstName })}\n`);
@@ -50,12 +56,13 @@ const exportTo = (file: string, ...options: string[]) =>
 /** Stops an export at a request. The first three find the list, and each other one reads a window. */
 async function stopAt(at: number, file: string, ...options: string[]): Promise<string> {
   const stopping = new AbortController();
-  door.onRequest = (request) => {
+  arrived = 0;
+  onRequest = (request) => {
     if (request === at) stopping.abort();
   };
   const { signal: stop } = stopping;
   const { code, stderr } = await runHere(exportTo(file, ...options), {}, [], { stop });
-  door.onRequest = () => {};
+  onRequest = () => {};
   expect({ code, isThere: existsSync(file) }).toEqual({ code: 1, isThere: false });
   return stderr;
 }
@@ -82,7 +89,7 @@ const LEFT = {
     truncateSync(`${file}.part`, 3);
   },
   'an export of another gateway': (file) =>
-    interrupt(file, (state) => state.replace('//localhost', '//elsewhere')),
+    interrupt(file, (state) => state.replace('//127.0.0.1', '//elsewhere')),
   'an export whose state is damaged': (file) => interrupt(file, () => 'not a state\n'.repeat(100)),
   'an export whose last commit is damaged': (file) =>
     interrupt(file, (state) => `${state}${'\0'.repeat(80)}\n`),
@@ -229,7 +236,7 @@ test('an export ends quietly when nobody reads its output any more', async () =>
   using folder = temporaryFolder();
   // More than a pipe holds.
   await using long = await startGatewayOverService({ persons: 5_000 });
-  await using longDoor = await listeningGateway(long);
+  await using longDoor = await serveHttp(long.gateway.handler);
   const command = `{ npm run -- export persons --url ${longDoor.url}; echo "ended with $?" >&2; }`;
   const printed = await runInShell(`${command} | head -n 2`, folder.path, MAIN);
   expect(

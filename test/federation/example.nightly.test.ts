@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startNpm } from '../support/processes/process.ts';
-import { refusingAddress } from '../support/test-server.ts';
+import { refusingAddress } from '../support/listening.ts';
 
 test('examples/supergraph: one command starts two subgraphs and a router that answers one query across both', async () => {
   const { port } = new URL(await refusingAddress());

@@ -7,7 +7,7 @@ import { adminHosts } from '../../src/http/hosts.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { codesOf } from '../support/gateway/codes.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { startSandboxInside } from '../support/gateway/sandbox-inside.ts';
+import { serveHere } from '../support/gateway/run-here.ts';
 import { post, startFront } from './front.ts';
 
 const KEY = 'key-of-somebody';
@@ -104,7 +104,7 @@ const PREFLIGHT = { method: 'OPTIONS', headers: { 'access-control-request-method
 
 // What else pages of other origins get is in every-way.test.ts.
 test('only pages of this machine may read the sandbox, and none a service that lists no origin', async () => {
-  await using sandbox = await startSandboxInside();
+  await using sandbox = await serveHere();
   await using unlisted = await start({});
   const own =
     'http://localhost:5173 http://127.0.0.1:3000 http://[::1]:8080 https://people.localhost';
@@ -120,7 +120,7 @@ test('only pages of this machine may read the sandbox, and none a service that l
       [ASK, 200],
     ] as const) {
       const from = as({ origin, 'sec-fetch-site': site }, init);
-      const { status: got, headers } = await sandbox.fetch('/graphql', from);
+      const { status: got, headers } = await fetch(sandbox.url, from);
       expect([origin, got, headers.get('access-control-allow-origin')]).toEqual(
         mayRead ? [origin, status, origin] : [origin, 403, null],
       );

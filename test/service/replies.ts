@@ -127,7 +127,7 @@ export const hints: Reply = (response) => {
 };
 
 /** An endless body, as fast as it is read. */
-export const flood: Reply = (response) => {
+export const flood = (response: ServerResponse): void => {
   const megabyte = Buffer.alloc(1024 * 1024, ' ');
   const pour = () => {
     while (!response.destroyed && response.write(megabyte));

@@ -5,7 +5,7 @@ import {
   type IncomingMessage,
   type ServerResponse,
 } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { GraphQLSchema } from 'graphql';
@@ -14,6 +14,7 @@ import { pathOf, problem, type Answer } from '../../sandbox/http.ts';
 import { personsSchema } from '../../sandbox/persons-schema.ts';
 import { createListener } from '../../sandbox/sandbox.ts';
 import { TokenOffice } from '../../sandbox/tokens.ts';
+import { listening } from '../support/listening.ts';
 import type { CursorKind } from './list-model.ts';
 import { resultsSchema, richSchema } from './made.ts';
 import { PersonList } from './person-list.ts';
@@ -92,9 +93,7 @@ export interface Service extends AsyncDisposable {
   revoke(): void;
   /** Makes all access tokens so far expire. */
   expire(): void;
-  /** Connections are refused. */
-  down(): Promise<void>;
-  /** Stops listening and ends open connections too. */
+  /** Ends all connections, and refuses new ones. */
   close(): Promise<void>;
 }
 
@@ -148,9 +147,9 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const server = createServer({ keepAliveTimeout: 75_000 }, (request, response) => {
     respond(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  const url = `http://127.0.0.1:${port}${base}`;
+  const door = await listening(server, '127.0.0.1');
+  const close = async () => door[Symbol.asyncDispose]();
+  const url = door.url + base;
 
   const service: Service = {
     url,
@@ -185,9 +184,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     expire: () => {
       ahead += expiresIn * 1000;
     },
-    down,
-    close: down,
-    [Symbol.asyncDispose]: down,
+    close,
+    [Symbol.asyncDispose]: close,
   };
   return service;
 
@@ -227,12 +225,6 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     received.push(arrival);
     arrivals.emit('one');
     await reply(response, arrival, service);
-  }
-
-  async function down(): Promise<void> {
-    const closed = new Promise((resolve) => server.close(resolve));
-    server.closeAllConnections();
-    await closed;
   }
 }
 

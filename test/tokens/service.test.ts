@@ -12,12 +12,9 @@ import {
   type Exchange,
   type TokenService,
 } from '../../src/tokens/service.ts';
-import {
-  listenForTest,
-  refusingAddress,
-  startServer,
-  writeHugeBody,
-} from '../support/test-server.ts';
+import { flood } from '../service/replies.ts';
+import { refusingAddress } from '../support/listening.ts';
+import { listenForTest, startServer } from '../support/test-server.ts';
 import { makeCertificate } from '../support/tokens/certificate.ts';
 import { startProxy } from '../support/tokens/proxy-server.ts';
 import { pairOf } from './values.ts';
@@ -198,7 +195,7 @@ describe('an exchange', () => {
     ['502 of a proxy', page(502), unclear('status 502', '<html>')],
     ['HTML with 200', page(200), unclear('status 200')],
     ['a redirect', redirect, unclear('status 302')],
-    ['a gigabyte', (response) => writeHugeBody(response), unclear('its body is too large')],
+    ['an endless body', flood, unclear('its body is too large')],
     ['a reset', (response) => response.destroy(), unclear('UND_ERR_SOCKET')],
     ['a cut body', cutAfter('{"access_token":'), { kind: 'unclear', answer: '{"access_token":' }],
     ['nothing', () => {}, unclear(LATE, null), 50],
@@ -313,7 +310,7 @@ test.each<[string, Answer | undefined, RegExp, isPassing: boolean]>([
   ['that redirects', redirect, /redirect.*tokens import <file>/, false],
   ['of a service that is down', json(503, {}), /Wait until the service works again/, true],
   ['that gives something else', json(200, { a: 1 }), /gives no token set.*whole link/, false],
-  ['that gives 100 MB', (response) => writeHugeBody(response), /gives no token set/, false],
+  ['that gives an endless body', flood, /gives no token set/, false],
 ])('a token link %s is explained, without the link', async (_what, answer, message, isPassing) => {
   const url = answer ? await answering(answer) : await refusingAddress();
   const reading = readLink(`${url}/links/secret`, { agent: 'test/1', http: direct });

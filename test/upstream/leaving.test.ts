@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { post } from '../http/front.ts';
-import { listeningGateway } from '../support/gateway/listening-gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import { serveHttp } from '../support/listening.ts';
 import { honest, refusal, silence, unfinished } from '../service/replies.ts';
 
 const PERSONS = '{ persons { items { id } } }';
@@ -18,7 +18,7 @@ test.each([
     // The only slot is free again, and the aborted request is not sent a second time.
     const config = { upstreamConcurrency: 1 };
     await using gateway = await startGatewayOverService({ persons: 1000 }, { config });
-    await using server = await listeningGateway(gateway);
+    await using server = await serveHttp(gateway.gateway.handler);
     const { service } = gateway;
     const sent = 1 + replies.length;
     service.answer(reply, ...replies, honest);

@@ -1,17 +1,10 @@
-import { once } from 'node:events';
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type ServerResponse,
-} from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
+import { createServerAdapter } from '@whatwg-node/server';
 import { askAt, type GraphqlAnswer, type Question } from '../gateway/ask-at.ts';
+import { serveHttp } from '../listening.ts';
 
 /** One request, as it arrived. */
 interface RecordedRequest {
-  readonly headers: IncomingHttpHeaders;
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: { readonly query: string; readonly variables?: Record<string, unknown> };
 }
 
@@ -27,39 +20,19 @@ export async function serveRecorded(
   respond: (request: Request) => Response | Promise<Response>,
 ): Promise<RecordedServer> {
   const received: RecordedRequest[] = [];
-  const server = createServer((incoming, outgoing) => void answer(incoming, outgoing));
-  const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    const { method = '', headers } = incoming;
-    const body = await text(incoming);
-    if (body !== '') received.push({ headers, body: JSON.parse(body) });
-    const request = new Request(new URL(incoming.url!, url), {
-      method,
-      headers: withoutConnection(headers),
-      ...(body !== '' && { body }),
-    });
-    const response = await respond(request);
-    const type = response.headers.get('content-type') ?? 'text/plain';
-    outgoing.writeHead(response.status, { 'content-type': type }).end(await response.text());
-  };
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+  const handler = createServerAdapter(async (request) => {
+    const { url, method } = request;
+    const headers = Object.fromEntries(request.headers);
+    const body = await request.text();
+    received.push({ headers, body: JSON.parse(body) });
+    return respond(new Request(url, { method, headers, body }));
+  });
+  const server = await serveHttp((request, response) => void handler(request, response));
+  const url = `${server.url}/graphql`;
   return {
     url,
     ask: (...question) => askAt(url, ...question),
     received,
-    [Symbol.asyncDispose]: async () => {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      await closed;
-    },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
-}
-
-/** Headers of one connection are not passed on to the next. */
-const OF_THE_CONNECTION = ['connection', 'content-length', 'host', 'transfer-encoding'];
-
-function withoutConnection(headers: IncomingHttpHeaders): [string, string][] {
-  return Object.entries(headers)
-    .filter(([name]) => !OF_THE_CONNECTION.includes(name))
-    .map(([name, value]) => [name, String(value)]);
 }
