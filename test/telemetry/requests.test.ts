@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { setImmediate } from 'node:timers/promises';
 import type { Plugin } from 'graphql-yoga';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { listen, type Listening } from '../../src/http/listen.ts';
@@ -9,7 +10,7 @@ import {
   startGatewayOverService,
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
-import { after, cut, honest, json, refusal } from '../service/replies.ts';
+import { after, cut, honest, json, refusal, silence } from '../service/replies.ts';
 import type { Reply } from '../service/service.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
 
@@ -27,6 +28,24 @@ const WITH_A_PATH: Plugin = {
   },
 };
 
+/** The service replies with an id of its own for the request. */
+const identified =
+  (id: string, reply: Reply): Reply =>
+  (response, ...exchange) => {
+    response.setHeader('x-request-id', id);
+    return reply(response, ...exchange);
+  };
+/** The service's support is asked about failures only: this id is in no line. */
+const succeeds = identified('of-a-success', honest);
+const failed = identified(
+  'svc-1',
+  json({
+    data: null,
+    errors: [{ message: 'of Max', extensions: { code: 'Max Mustermann' } }],
+  }),
+);
+const unavailable = (id: string) => identified(id, json({}, 502));
+
 let gateway: GatewayOverService;
 let server: Listening;
 let before: Map<string, number>;
@@ -41,7 +60,7 @@ afterAll(async () => {
   await gateway[Symbol.asyncDispose]();
 });
 beforeEach(async () => {
-  gateway.service.answer(honest);
+  gateway.service.answer(succeeds);
   gateway.logged.length = 0;
   before = await samples();
 });
@@ -78,14 +97,6 @@ const NOTHING = { operationType: undefined };
 const STRANGER = { ...NOTHING, caller: undefined };
 const DENIED = { ...STRANGER, status: 401, code: 'UNAUTHENTICATED' };
 
-const BY_STATUS = {
-  200: undefined,
-  500: 'INTERNAL_SERVER_ERROR',
-  403: 'FORBIDDEN',
-  429: 'RATE_LIMITED',
-  409: 'BAD_USER_INPUT',
-};
-
 type Row = [
   name: string,
   sent: Situation,
@@ -97,22 +108,9 @@ type Row = [
 
 const page = (count: number) => `{ persons(first: ${count}) { items { id } } }`;
 const DRAIN = '{ allPersons { id } }';
-const failed = json({
-  data: null,
-  errors: [{ message: 'of Max', extensions: { code: 'Max Mustermann' } }],
-});
-const BY_APPLICATION = ['graphql-client', 'apollographql-client'].flatMap((client): Row[] => {
-  const sent = (name: string, version: string): Situation => ({
-    headers: { [`${client}-name`]: name, [`${client}-version`]: version },
-  });
-  return [
-    [client, sent('people-web', '1.2.0'), { client: 'people-web', clientVersion: '1.2.0' }],
-    ...['-x', 'a"b', 'x'.repeat(65), '{}'].map((odd): Row => [
-      `${client}, which is odd: ${odd}`,
-      sent(odd, odd),
-      {},
-    ]),
-  ];
+const applicationOf = (client: string, name: string, version: string) => ({
+  [`${client}-name`]: name,
+  [`${client}-version`]: version,
 });
 
 test.each<Row>([
@@ -125,7 +123,7 @@ test.each<Row>([
   [
     'a named operation, and an error of the service with a code of its own',
     { query: 'query OfMax { Max: persons { items { id } } }', replies: [failed] },
-    { code: 'OTHER', upstreamRequests: 1 },
+    { code: 'OTHER', upstreamRequests: 1, serviceRequestId: 'svc-1' },
     { graphql_error: 1 },
   ],
   [
@@ -135,14 +133,14 @@ test.each<Row>([
     { graphql_error: 1 },
   ],
   [
-    'an answer after two failures',
+    'an answer after failures, of which the last one is for the support of the service',
     {
       query: page(2),
-      replies: [cut, json({}, 502), honest],
+      replies: [cut, unavailable('svc-2'), unavailable('svc-3'), succeeds],
       headers: { 'x-request-id': 'from-the-caller_1.2' },
     },
-    { upstreamRequests: 3, requestId: 'from-the-caller_1.2' },
-    { UPSTREAM_UNREACHABLE: 1, UPSTREAM_BAD_RESPONSE: 1, ok: 1 },
+    { upstreamRequests: 4, requestId: 'from-the-caller_1.2', serviceRequestId: 'svc-3' },
+    { UPSTREAM_UNREACHABLE: 1, UPSTREAM_BAD_RESPONSE: 2, ok: 1 },
   ],
   [
     'a token that the service refuses',
@@ -186,10 +184,16 @@ test.each<Row>([
     { path: '/elsewhere', headers: { 'x-api-key': KEY } },
     { ...NOTHING, method: 'GET', path: undefined, status: 404, code: 'BAD_USER_INPUT' },
   ],
-  ...([200, 500, 403, 429, 409] as const).map((status): Row => [
+  ...Object.entries({
+    200: undefined,
+    403: 'FORBIDDEN',
+    409: 'BAD_USER_INPUT',
+    429: 'RATE_LIMITED',
+    500: 'INTERNAL_SERVER_ERROR',
+  }).map(([status, code]): Row => [
     `a path of a plugin, with status ${status}`,
     { path: `/of-a-plugin/${status}`, headers: { 'x-api-key': KEY } },
-    { ...NOTHING, method: 'GET', path: undefined, status, code: BY_STATUS[status] },
+    { ...NOTHING, method: 'GET', path: undefined, status: Number(status), code },
   ]),
   [
     'a stream',
@@ -200,12 +204,21 @@ test.each<Row>([
     { requestId: 'of-a-stream', upstreamRequests: 6, pages: 6 },
     { ok: 6 },
   ],
-  ...['two words', 'x'.repeat(65), '{"level":60}', 'max@example.com'].map((id): Row => [
+  ...['x'.repeat(65), '{"level":60}', 'a"b'].map((odd): Row => [
+    `a request id and an application of an unusual form: ${odd}`,
+    { headers: { 'x-request-id': odd, ...applicationOf('graphql-client', odd, odd) } },
+    {},
+  ]),
+  ...['two words', 'max@example.com'].map((id): Row => [
     `a request id that is replaced: ${id}`,
     { headers: { 'x-request-id': id } },
     {},
   ]),
-  ...BY_APPLICATION,
+  ...['graphql-client', 'apollographql-client'].map((client): Row => [
+    client,
+    { headers: applicationOf(client, 'people-web', '1.2.0 beta') },
+    { client: 'people-web', clientVersion: '1.2.0 beta' },
+  ]),
   [
     'a version without a name',
     { headers: { 'graphql-client-version': '1.2.0' } },
@@ -250,8 +263,7 @@ test.each<Row>([
 );
 
 test('each failure of the service is logged with the request that it concerns', async () => {
-  const bad = json({}, 502, { 'x-request-id': 'svc-1' });
-  await send({ query: page(2), replies: [cut, bad, honest] });
+  await send({ query: page(2), replies: [cut, unavailable('svc-1'), succeeds] });
   const { requestId } = await lineOf();
   const failure = { level: 20, msg: 'a request to the service got no usable answer' };
   const again = { level: 20, msg: 'sending a request again' };
@@ -270,8 +282,8 @@ test('each failure of the service is logged with the request that it concerns', 
 
 test.each<[string, string, object, Reply]>([
   ['PAGES_PER_MINUTE', 'RATE_LIMITED', { pagesPerMinute: 1 }, honest],
-  ['UPSTREAM_TIMEOUT_MS', 'UPSTREAM_TIMEOUT', { upstreamTimeoutMs: 50 }, () => {}],
-])('a request that reached %s has it in its error and in its line', async (...row) => {
+  ['UPSTREAM_TIMEOUT_MS', 'UPSTREAM_TIMEOUT', { upstreamTimeoutMs: 50 }, silence],
+])('%s is in the error and the line of a request that reached it', async (...row) => {
   const [limit, code, config, reply] = row;
   await using limited = await startGatewayOverService({ persons: 100 }, { config });
   limited.service.answer(reply);
@@ -293,23 +305,26 @@ test('a stream is logged when it ends, with the error that interrupted it', asyn
   expect(await lineOf()).toMatchObject({ status: 200, code: 'DRAIN_INTERRUPTED', pages: 2 });
 });
 
-test('a caller who leaves is counted as LEFT', async () => {
-  gateway.service.answer(() => {});
-  const arrived = gateway.service.received.length;
+test('a caller who leaves is logged and counted as LEFT, without an id of the service: nothing has failed', async () => {
+  const begun = Promise.withResolvers<void>();
+  const begins: Reply = (response) => void response.write('{', () => begun.resolve());
+  gateway.service.answer(identified('of-what-a-caller-left', begins));
   const leaving = new AbortController();
   const answer = fetch(`${server.url}/graphql?query={persons(first:7){items{id}}}`, {
     signal: leaving.signal,
     headers: { 'x-api-key': KEY },
   });
-  await gateway.service.arrived(arrived + 1);
+  await begun.promise;
+  // The gateway reads in these turns of the event loop what has been written.
+  for (let turn = 0; turn < 10; turn += 1) await setImmediate();
   leaving.abort();
   await expect(answer).rejects.toThrow('abort');
-  await expect
-    .poll(() => grown(/^(?:upstream_)?requests_total/), { interval: 5 })
-    .toEqual({
-      'requests_total{operation="",code="LEFT"}': 1,
-      'upstream_requests_total{outcome="left"}': 1,
-    });
+  const { status: _, ...line } = USUAL;
+  expect(await lineOf()).toEqual({ ...line, method: 'GET', code: 'LEFT', upstreamRequests: 1 });
+  expect(await grown(/^(?:upstream_)?requests_total/)).toEqual({
+    'requests_total{operation="",code="LEFT"}': 1,
+    'upstream_requests_total{outcome="left"}': 1,
+  });
 });
 
 test('gauges show how many drains run and wait, and how many requests wait for their turn', async () => {
