@@ -1,20 +1,46 @@
+/** The metrics of a running gateway, and the alerts and the dashboard, which agree with them. */
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
-import { expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { VERSION } from '../../src/config.ts';
-import { TROUBLES } from '../../src/tokens/health.ts';
+import { ERROR_CODES, means } from '../../src/errors.ts';
+import { TROUBLES, type Trouble } from '../../src/tokens/health.ts';
 import { startService } from '../service/service.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
 import { runHere, serveHere, type RunningHere } from '../support/gateway/run-here.ts';
+import { familiesOf, samplesOf } from '../support/processes/exposition.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { samplesOf } from '../support/processes/exposition.ts';
 
-test.each<[string, state: 'valid' | 'uncertain' | 'missing', RegExp, outcome?: string]>([
-  ['the lifetimes of both tokens', 'valid', /access token refreshed/, 'granted'],
-  ['an exchange without a clear answer', 'uncertain', /no clear answer/, 'unclear'],
-  ['missing tokens, without lifetimes', 'missing', /\/metrics/],
-])('the metrics report %s', async (_, state, printed, outcome) => {
-  const service = await startService({ expiresIn: 3600 });
-  onTestFinished(() => service.close());
+/** Serves the sandbox, with tokens that it has just refreshed. */
+let gateway: RunningHere;
+let metricsUrl: string;
+let families: ReturnType<typeof familiesOf>;
+beforeAll(async () => {
+  gateway = await serveHere();
+  await gateway.printed(/access token refreshed/);
+  await askAt(gateway.url, '{ allPersons { id } }');
+  metricsUrl = await metricsUrlOf(gateway);
+  families = familiesOf(await (await fetch(metricsUrl)).text());
+});
+afterAll(() => gateway[Symbol.asyncDispose]());
+
+async function metricsUrlOf(serving: RunningHere): Promise<string> {
+  return (await serving.printed(/http:\/\/[^"]+\/metrics/))[0];
+}
+
+const about = (days: number): unknown => expect.closeTo(days * 86_400, -3);
+
+test.each<[state: 'valid' | Trouble, printed: RegExp, exchanges: string[], secondsLeft: unknown[]]>(
+  [
+    ['valid', /access token refreshed/, ['granted'], [about(1), about(120)]],
+    ['uncertain', /no clear answer/, ['unclear'], [about(1), about(120)]],
+    // What is not known is not 0.
+    ['missing', /\/metrics/, [], [undefined, undefined]],
+  ],
+)('the metrics report tokens that are %s', async (state, printed, exchanges, secondsLeft) => {
+  await using service = await startService();
   if (state === 'uncertain') service.tokenAnswers.next('drop-before');
   using folder = temporaryFolder();
   await using serving = await serveHere({
@@ -22,48 +48,123 @@ test.each<[string, state: 'valid' | 'uncertain' | 'missing', RegExp, outcome?: s
     TOKEN_LINK: state === 'missing' ? '' : service.tokenLink,
     TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
     ALLOW_ANONYMOUS: 'true',
-    NODE_ENV: 'production',
   });
   await serving.printed(printed);
-  const values = samplesOf(await (await fetch(await metricsUrl(serving))).text());
-  expect(values.get(`recruiting_build_info{version="${VERSION}"}`)).toBe(1);
+  const values = samplesOf(await (await fetch(await metricsUrlOf(serving))).text());
+  const valueOf = (name: string) => values.get(`recruiting_${name}`);
+  expect(valueOf(`build_info{version="${VERSION}"}`)).toBe(1);
   for (const trouble of TROUBLES) {
-    const value = values.get(`recruiting_token_trouble{trouble="${trouble}"}`);
+    const value = valueOf(`token_trouble{trouble="${trouble}"}`);
     expect([trouble, value]).toEqual([trouble, trouble === state ? 1 : 0]);
   }
-  if (outcome !== undefined) {
-    expect(values.get(`recruiting_token_exchanges_total{outcome="${outcome}"}`)).toBe(1);
-  }
-  if (state === 'valid') {
-    expect(values.get('recruiting_access_token_seconds_left')).toBeGreaterThan(3000);
-    expect(values.get('recruiting_refresh_token_seconds_left')).toBeGreaterThan(119 * 86_400);
-  }
-  if (state === 'missing') expect(values.has('recruiting_access_token_seconds_left')).toBe(false);
+  for (const outcome of exchanges)
+    expect(valueOf(`token_exchanges_total{outcome="${outcome}"}`)).toBe(1);
+  const left = ['access', 'refresh'].map((token) => valueOf(`${token}_token_seconds_left`));
+  expect(left).toEqual(secondsLeft);
 });
 
 test('the admin address serves nothing but the metrics, and not to a foreign host name', async () => {
-  await using serving = await serveHere();
-  const url = await metricsUrl(serving);
-  expect((await fetch(url)).headers.get('content-type')).toContain('text/plain');
-  expect((await fetch(new URL('/graphql', url))).status).toBe(404);
-  expect((await fetch(url, { method: 'POST' })).status).toBe(405);
-  expect((await fetch(new URL('/metrics', serving.url))).status).toBe(404);
-  const foreign = get(url, { agent: false, headers: { host: 'evil.example' } });
+  expect((await fetch(metricsUrl)).headers.get('content-type')).toContain('text/plain');
+  expect((await fetch(new URL('/graphql', metricsUrl))).status).toBe(404);
+  expect((await fetch(metricsUrl, { method: 'POST' })).status).toBe(405);
+  expect((await fetch(new URL('/metrics', gateway.url))).status).toBe(404);
+  const foreign = get(metricsUrl, { agent: false, headers: { host: 'evil.example' } });
   const [refused] = (await once(foreign, 'response')) as [IncomingMessage];
   expect(refused.statusCode).toBe(421);
   refused.resume();
 });
 
 test('a configured ADMIN_PORT that is taken prevents the start, and the error says what to change', async () => {
-  await using serving = await serveHere();
-  const { port } = new URL(await metricsUrl(serving));
+  const { host, port } = new URL(metricsUrl);
   const { code, stderr } = await runHere([], { ADMIN_PORT: port });
   expect(code).toBe(1);
-  expect(stderr).toMatch(
-    new RegExp(`127\\.0\\.0\\.1:${port}.*set ADMIN_PORT to another port`, 's'),
-  );
+  expect(stderr).toMatch(new RegExp(`${host}.*set ADMIN_PORT to another port`, 's'));
 });
 
-async function metricsUrl(serving: RunningHere): Promise<string> {
-  return (await serving.printed(/http:\/\/[^"]+\/metrics/))[0];
+type Expression = readonly [title: string, expr: string];
+
+interface Alerts {
+  groups: { rules: { alert: string; expr: string; labels: { severity: string } }[] }[];
 }
+const alerts = parse(readFileSync('monitoring/alerts.yml', 'utf8')) as Alerts;
+const RULES = alerts.groups.flatMap(({ rules }) => rules);
+
+interface Dashboard {
+  panels: { title: string; targets?: { expr: string }[] }[];
+  templating: { list: { name: string; definition?: string }[] };
+}
+const dashboard = JSON.parse(readFileSync('monitoring/dashboard.json', 'utf8')) as Dashboard;
+const PANELS = dashboard.panels.flatMap(({ title, targets = [] }) =>
+  targets.map(({ expr }): Expression => [title, expr]),
+);
+const EXPRESSIONS = [
+  ...RULES.map(({ alert, expr }): Expression => [alert, expr]),
+  ...PANELS,
+  ...dashboard.templating.list.flatMap(({ name, definition }): Expression[] =>
+    definition === undefined ? [] : [[name, definition]],
+  ),
+];
+
+/** The values that labels can have. */
+const VALUES: Record<string, readonly string[]> = {
+  job: ['recruiting-subgraph'],
+  code: ['OK', 'LEFT', 'OTHER', ...ERROR_CODES],
+  type: ['query', 'mutation', 'none'],
+  operation: [''],
+  priority: ['interactive', 'drain'],
+  trouble: TROUBLES,
+  outcome: ['ok', 'graphql_error', 'left', 'OTHER', ...ERROR_CODES].concat(
+    'granted invalid-grant unsent unclear'.split(' '),
+  ),
+};
+
+function labelsOf(name: string): readonly string[] {
+  const samples = Array.from(families.get(name)?.samples.keys() ?? []);
+  const labels = samples.flatMap((sample) => [...sample.matchAll(/(\w+)="/g)]);
+  return [...labels.map(([, label]) => label!), 'job', 'instance', 'le'];
+}
+
+test.each(EXPRESSIONS)('%s uses metrics, labels and values that exist: %s', (_title, expr) => {
+  const metrics = [...expr.matchAll(/\b((?:recruiting|nodejs|process)_\w+|up\b)(\{.*?\})?/g)];
+  expect(metrics.length).toBeGreaterThan(0);
+  const kept = [...expr.matchAll(/\bby \(([\w, ]+)\)/g)].flatMap(([, labels]) =>
+    labels!.split(', '),
+  );
+  for (const [, metric, selector = ''] of metrics) {
+    const name = families.has(metric!) ? metric! : metric!.replace(/_(bucket|sum|count)$/, '');
+    if (name !== 'up') expect(Array.from(families.keys())).toContain(name);
+    expect(labelsOf(name)).toEqual(expect.arrayContaining(kept));
+    for (const [, label, operator, value] of selector.matchAll(/(\w+)(=~|!~|!=|=)"(.*?)"/g)) {
+      expect(labelsOf(name)).toContain(label);
+      // A variable of the dashboard.
+      if (value!.startsWith('$')) continue;
+      for (const each of operator!.includes('~') ? value!.split('|') : [value!]) {
+        const isKnown = (known: string) => new RegExp(`^(${each})$`).test(known);
+        expect([each, VALUES[label!]!.some(isKnown)]).toEqual([each, true]);
+      }
+    }
+  }
+});
+
+test('the dashboard shows each metric of the gateway', () => {
+  const ours = Array.from(families.keys()).filter((name) => name.startsWith('recruiting_'));
+  expect(ours.filter((name) => !PANELS.some(([, expr]) => expr.includes(name)))).toEqual([]);
+});
+
+test.each(TROUBLES)('one alert covers the trouble "%s" of the tokens', (trouble) => {
+  const covering = RULES.filter(({ expr }) => {
+    const [, pattern] = /token_trouble\{trouble=~?"([\w|]+)"/.exec(expr) ?? [];
+    return pattern?.split('|').includes(trouble);
+  });
+  const isCritical = ['missing', 'lost', 'unauthorized', 'late'].includes(trouble);
+  expect(covering).toMatchObject([{ labels: { severity: isCritical ? 'critical' : 'warning' } }]);
+});
+
+test('the failures of alerts and dashboard are the codes that are not mistakes of callers', () => {
+  const failures = ERROR_CODES.filter((code) => !means(code, 'mistake'));
+  const patterns = EXPRESSIONS.flatMap(([, expr]) => /code=~"([^"]+)/.exec(expr)?.[1] ?? []);
+  expect(patterns).toHaveLength(2);
+  for (const pattern of patterns) {
+    expect(ERROR_CODES.filter((code) => new RegExp(`^(${pattern})$`).test(code))).toEqual(failures);
+  }
+});
