@@ -359,7 +359,7 @@ test('a shared upstream request has the id of the request that started it', asyn
   const answers = await Promise.all([first, ...others]);
   const ids = answers.map(({ headers }) => headers.get('x-request-id'));
   expect(ids).toEqual(['who-began-it', 'who-joined-it', 'who-asks-alone']);
-  expect(upstreamIds(arrived).toSorted()).toEqual(['who-asks-alone', 'who-began-it']);
+  expect(new Set(upstreamIds(arrived))).toEqual(new Set(['who-began-it', 'who-asks-alone']));
 });
 
 /** Sends an operation with a credential, or a GET. */
