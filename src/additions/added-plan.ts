@@ -60,7 +60,8 @@ function checkOperation(document: DocumentNode, snapshot: GraphQLSchema): void {
   const specified = specifiedDirectives.map(({ name }) => name);
   visit(document, {
     Field: (node) => {
-      if (keyOf(node) === 'then') throw codedError('BAD_USER_INPUT', NO_THEN);
+      const key = keyOf(node);
+      if (LOST_KEYS.has(key)) throw codedError('BAD_USER_INPUT', lostKey(key));
       const { value } = node.name;
       if (value !== '__schema' && value !== '__type') return;
       throw codedError(
@@ -88,14 +89,18 @@ function checkOperation(document: DocumentNode, snapshot: GraphQLSchema): void {
   });
 }
 
-/** graphql-tools takes an object with this member for a promise. */
-const NO_THEN =
-  'In an operation that selects a field that was added to this gateway, no field can be called `then`. Use another alias.';
+/** graphql-tools takes an object with the first for a promise, and leaves the others out of what it merges. */
+const LOST_KEYS: ReadonlySet<string> = new Set(['then', 'constructor', 'prototype']);
+
+function lostKey(key: string): string {
+  return `In an operation that selects a field that was added to this gateway, no field can be called \`${key}\`. Use another alias.`;
+}
 
 /**
- * Changes an operation so that graphql-tools delegates all of it: conditions of fields become fragments, since of two
- * equal fields it keeps the first; and what added fields select becomes a fragment, because of an object that a resolver
- * returns it requests added fields, with what they require, only there.
+ * Changes an operation so that graphql-tools delegates all of it: conditions of fields become fragments, since it leaves
+ * out a field if another one with its key selects the same or more, whatever their conditions are; and what added fields
+ * select becomes a fragment, because of an object that a resolver returns it requests added fields, with what they
+ * require, only there.
  */
 function prepared(
   document: DocumentNode,
@@ -108,6 +113,12 @@ function prepared(
     visitWithTypeInfo(types, {
       // With it, graphql-tools does not ask second services.
       Directive: (node) => (isIncremental(node) ? null : undefined),
+      FragmentDefinition: {
+        leave: ({ selectionSet, ...node }) => {
+          const selections = [NEVER_EMPTY, ...selectionSet.selections];
+          return { ...node, selectionSet: { ...selectionSet, selections } };
+        },
+      },
       Field: {
         leave: (node) => {
           const { selectionSet } = node;
@@ -127,7 +138,7 @@ function prepared(
 
 /**
  * Selects nothing, but makes graphql-tools request `__typename` of the object. If all that is selected was added, and
- * requires nothing, its request would be empty.
+ * requires nothing, its request would be empty. A fragment that is empty would be spread, but not defined.
  */
 const NEVER_EMPTY = parseSelectionSet('{ __typename @include(if: false) }', { noLocation: true })
   .selections[0]!;

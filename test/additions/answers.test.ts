@@ -86,9 +86,12 @@ const ANSWERED: readonly [what: string, query: string, data: unknown, requests?:
     { promote: { id: '1', shout: 'Name 1!' }, praise: { name: 'Name 2', shout: 'Name 2!' } },
   ],
   [
-    'fragments of nothing but the type name',
-    '{ own persons { ... on PersonPage { __typename } } __typename }',
-    { own: 'own', persons: { __typename: 'PersonPage' }, __typename: 'Query' },
+    'fragments of nothing but the type name, with a condition',
+    `{ own persons { ... on PersonPage { __typename } ...F } __typename }
+     fragment F on PersonPage { ...Total ...Name }
+     fragment Total on PersonPage { total }
+     fragment Name on PersonPage { __typename @include(if: true) }`,
+    { own: 'own', persons: { __typename: 'PersonPage', total: 3 }, __typename: 'Query' },
   ],
   [
     'requirements beside keys of the caller with their names',
@@ -107,8 +110,11 @@ const ANSWERED: readonly [what: string, query: string, data: unknown, requests?:
   ],
   [
     'fields that are skipped once and selected once',
-    '{ allPersons(limit: 1) { fixed name @skip(if: true) name boss @skip(if: true) { id } boss { name } } }',
-    { allPersons: [{ fixed: 'fixed', name: 'Name 1', boss: { name: 'Name 1b' } }] },
+    '{ allPersons(limit: 1) { fixed name @skip(if: true) name boss @skip(if: true) { id } boss { name } } persons { pageInfo @skip(if: true) { hasNextPage endCursor } pageInfo { hasNextPage } } }',
+    {
+      allPersons: [{ fixed: 'fixed', name: 'Name 1', boss: { name: 'Name 1b' } }],
+      persons: { pageInfo: { hasNextPage: false } },
+    },
   ],
   [
     'requirements with aliases, with fields below, in fragments, and made by a function',
@@ -201,6 +207,7 @@ test.each([
   ['a condition that is null', 'query ($if: Boolean = true) { own @include(if: $if) }'],
   ['a long integer in an argument', `{ own(big: ${LONG}) }`],
   ['the alias then', '{ persons { items { then: id shout } } }'],
+  ['the alias constructor', '{ persons { items { constructor: rating } } }'],
   [
     'a directive of the service on a connection',
     '{ own personsConnection @tag(name: "x") { totalCount } }',
