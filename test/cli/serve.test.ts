@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startService, type Service } from '../service/service.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
-import { runHere, serveHere, startHere } from '../support/gateway/run-here.ts';
+import { serveHere, startHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
@@ -88,26 +88,6 @@ test('with a dead link the gateway starts, reports what is wrong, and answers wi
   expect(code).toBe(0);
   expect(stdout).toMatch(/ERROR.*could not be refreshed or read/);
   expect(stdout).not.toContain(TOKEN_LINK);
-});
-
-test('a store that needs another key or another service ends the start with exit code 2, so that nothing restarts it', async () => {
-  const [KEY, OTHER] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64'));
-  const env = overService(storeIn('sealed.db'));
-  const sealed = { ...env, TOKEN_STORE_KEY: KEY! };
-  const imported = await runHere(['tokens', 'import', service.makeNewSet()], sealed);
-  expect(imported).toMatchObject({ code: 0 });
-  for (const [settings, says] of [
-    [env, /Set TOKEN_STORE_KEY as it is set for the gateway/],
-    [{ ...env, TOKEN_STORE_KEY: OTHER! }, /Set TOKEN_STORE_KEY as it is set for the gateway/],
-    [
-      { ...sealed, RECRUITING_URL: 'http://127.0.0.1:9' },
-      /belongs to .* The store was not changed/,
-    ],
-  ] as const) {
-    const { code, stderr } = await runHere([], settings);
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(says) });
-    expect(stderr).not.toMatch(/^\s+at /m);
-  }
 });
 
 test('in production the log is JSON from its first line on, and has no secret and nothing that a caller sends', async () => {

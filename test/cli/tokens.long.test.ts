@@ -13,7 +13,7 @@ import { PassThrough } from 'node:stream';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { moveTo, successor, type State } from '../../src/tokens/state.ts';
 import { startService } from '../service/service.ts';
-import { startHere } from '../support/gateway/run-here.ts';
+import { runHere, startHere, type Ended } from '../support/gateway/run-here.ts';
 import { refusal } from '../service/replies.ts';
 import { refusingAddress } from '../support/listening.ts';
 import { startServer } from '../support/test-server.ts';
@@ -59,7 +59,9 @@ const waitingPair = async ({ emergency, stored }: Operator, behind: Partial<Stat
   return emergency.pathOf(next);
 };
 
-const IMPORTS = {
+const CAUSES = {
+  nothing: () => {},
+  // Sets to import
   'a link': ({ service }) => ofLink(service.tokenLink),
   'a file with the JSON': async (operator) => fileWith(operator, await jsonOf(operator)),
   'standard input with the JSON, in pieces': async (operator) => {
@@ -105,10 +107,7 @@ const IMPORTS = {
   'a link over plain http': () => ofLink('http://a.test/a-secret-path'),
   'what is neither a link nor a file': () => ofLink('a.test/a-secret-path'),
   'a foreign link': () => ofText(OF_ANOTHER),
-} satisfies Record<string, Cause>;
-
-const CAUSES = {
-  nothing: () => {},
+  // Surroundings
   'no RECRUITING_URL': () => ({ env: { RECRUITING_URL: '' } }),
   'a service that is down': ({ service }) => service.close(),
   // The set
@@ -209,7 +208,7 @@ const CAUSES = {
   },
 } satisfies Record<string, Cause>;
 
-/** What a command prints, and what it leaves. */
+/** What a command leaves. */
 interface Left {
   /** Default: 1 */
   readonly code?: number;
@@ -217,29 +216,34 @@ interface Left {
   readonly sent?: number;
   /** Of `tokens status --json`. */
   readonly status?: object;
+  /** In the folder of the store. */
+  readonly files?: readonly string[];
 }
 
 /** Of a set that is in use as if nothing had been refused. */
 const AS_BEFORE = { state: 'healthy', refusals: 0, refusesEarly: false };
 
-type Row<C> = [command: string, when: C, prints: RegExp, left?: Left];
+type Row = [command: string, when: keyof typeof CAUSES, prints: RegExp, left?: Left];
 
-async function outcomeOf(operator: Operator, command: string, cause: Cause) {
+async function outcomeOf(operator: Operator, [command, when]: Row) {
+  const cause: Cause = CAUSES[when];
   const { args = [], stdin = [], env = {} } = (await cause(operator)) ?? {};
-  const { code, stdout, stderr } = await operator.tokens([...command.split(' '), ...args], {
-    stdin,
-    env,
-  });
+  const bytes = () => existsSync(operator.storePath) && readFileSync(operator.storePath);
+  const before = bytes();
+  const all = [...command.split(' '), ...args];
+  const { code, stdout, stderr } = await operator.tokens(all, { stdin, env });
+  if (/^(status|check)/.test(command)) expect(bytes()).toEqual(before);
   const text = stdout + stderr;
   expect(text).not.toMatch(/made-up|a-secret/);
   if (code === 0) expect(stderr).toBe('');
   const sent = operator.service.exchanges.length;
-  const left = await operator.tokens(['status', '--json'], { env });
-  return { code, text, sent, status: JSON.parse(left.stdout) as unknown };
+  const files = readdirSync(operator.file('.'));
+  const status: unknown = JSON.parse((await operator.tokens(['status', '--json'], { env })).stdout);
+  return { code, text, sent, status, files };
 }
 
-function expectedOf([, , prints, { code = 1, sent = 1, status = {} } = {}]: Row<unknown>) {
-  return { code, text: expect.stringMatching(prints), sent, status };
+function expectedOf([, , prints, left]: Row) {
+  return { code: 1, text: expect.stringMatching(prints), sent: 1, ...left };
 }
 
 const ok = (sent: number, generation: number, more = {}): Left => ({
@@ -257,10 +261,17 @@ const kept = (code: number, sent = 1): Left => ({
 /** What `tokens status --json` prints of a store that cannot be opened is JSON as well. */
 const unread = fails(0, { state: 'unreadable' });
 const hasNone = (state: string): Left => ({ code: 2, status: { state } });
+const createsNothing: Left = { sent: 0, status: { state: 'missing' }, files: [] };
 const trouble = (name: string, sent = 1): Left =>
   fails(sent, { state: 'attention', troubles: [name] });
 
-test.each<Row<keyof typeof IMPORTS>>([
+test.each<Row>([
+  ['status', 'nothing', /MISSING\n[^]*missing: .*import/, { ...createsNothing, code: 2 }],
+  ['refresh', 'nothing', /tokens\.db, which does not exist/, createsNothing],
+  ['recover', 'nothing', /tokens\.db, which does not exist/, createsNothing],
+  ['export sqlite:/dev/null/other.db', 'nothing', /tokens import/, createsNothing],
+  ['check', 'nothing', /tokens import/, createsNothing],
+  ['check --json', 'nothing', /^\{"state":"missing","error":".*/, createsNothing],
   ['import', 'a link', /^Imported the token set "Sandbox" of 127[^]*Refreshed at once/, ok(1, 2)],
   ['import', 'a file with the JSON', /not encrypted \(TOKEN_STORE_KEY is not set\)/, ok(1, 2)],
   ['import', 'standard input with the JSON, in pieces', /120 days\. The link no longer/, ok(1, 2)],
@@ -281,12 +292,17 @@ test.each<Row<keyof typeof IMPORTS>>([
   ['import', 'a set that gets no clear answer', /Run `tokens recover`/, trouble('uncertain')],
   ['import', 'a link, without RECRUITING_URL', /RECRUITING_URL=https/, { code: 2, sent: 0 }],
   ['import', 'a link, into what is no folder', /cannot be .*link still works/, unread],
-])('tokens %s into an empty store: %s', async (...row) => {
-  const outcome = await outcomeOf(await startOperator(), row[0], IMPORTS[row[1]]);
-  expect(outcome).toMatchObject(expectedOf(row));
+])('without tokens, tokens %s: %s', async (...row) => {
+  expect(await outcomeOf(await startOperator(), row)).toMatchObject(expectedOf(row));
 });
 
-test.each<Row<keyof typeof IMPORTS>>([
+const IN_FULL =
+  /State +healthy\n +Store +sqlite:\/.*\n[^]*Token set +Sandbox\n +Generation +2 \(refresh token [0-9a-f]{12}\)\n +Access token +23 h 59 min left\n +Refresh token +119 days 23 h left\n +Last refresh +20\d\d-[^]*`tokens check` shows[^]*Recent events\n.*generation 2: saved, by test\/\d+\n.*generation 1: imp/;
+const AS_JSON =
+  /^\{"state":"healthy","store":"sqlite:[^"]+","troubles":\[\],"emergencyFiles":\[\],"service":"127[^"]+","name":"Sandbox","movedTo":null,"generation":2,"fingerprint":"[0-9a-f]{12}","accessTokenSecondsLeft":\d+,"refreshTokenSecondsLeft":\d+,"lastRefresh":"20[^"]+Z","refusesEarly":false,"refusals":0,"exchangeUnderWay":false,"unclear":null,"events":\[\{.*"what":"saved".*\},\{.*"what":"imported".*\}\]\}\n$/;
+const HAS_NO_FILE = /^(?![^]*unsaved-)/;
+
+test.each<Row>([
   ['import', 'another link', /\(generation 2\) that is in use\. .* add --replace\./, kept(1)],
   ['import', 'another link, with --replace', /generation 4 is in use/, ok(2, 4)],
   ['import', 'a token that was here, with --replace', /already seen .*new token/, kept(1)],
@@ -300,34 +316,8 @@ test.each<Row<keyof typeof IMPORTS>>([
   ['import', 'a link over plain http', /https:\/\//, kept(2)],
   ['import', 'what is neither a link nor a file', /is not a link.*ENOENT/, kept(2)],
   ['import', 'a foreign link', /RECRUITING_URL is .*TOKEN_LINK_ORIGIN=/s, kept(2)],
-])('tokens %s over a set in use: %s', async (...row) => {
-  const outcome = await outcomeOf(await startWithTokens(), row[0], IMPORTS[row[1]]);
-  expect(outcome).toMatchObject(expectedOf(row));
-});
-
-test.each<[command: string, code: number, prints: RegExp]>([
-  ['status', 2, /State +MISSING\n[^]*missing: .*import/],
-  ['refresh', 1, /tokens\.db, which does not exist/],
-  ['recover', 1, /tokens\.db, which does not exist/],
-  ['export sqlite:/dev/null/other.db', 1, /tokens import/],
-  ['check', 1, /tokens import/],
-  ['check --json', 1, /^\{"state":"missing","error":".*/],
-])('tokens %s without tokens says so, and creates nothing', async (command, code, prints) => {
-  const { tokens, file } = await startOperator();
-  const said = await tokens(command.split(' '));
-  expect({ code: said.code, text: said.stdout + said.stderr }).toEqual({
-    code,
-    text: expect.stringMatching(prints),
-  });
-  expect(readdirSync(file('.'))).toEqual([]);
-});
-
-const IN_FULL =
-  /State +healthy\n +Store +sqlite:\/.*\n[^]*Token set +Sandbox\n +Generation +2 \(refresh token [0-9a-f]{12}\)\n +Access token +23 h 59 min left\n +Refresh token +119 days 23 h left\n +Last refresh +20\d\d-[^]*`tokens check` shows[^]*Recent events\n.*generation 2: saved, by test\/\d+\n.*generation 1: imp/;
-const HAS_NO_FILE = /^(?![^]*unsaved-)/;
-
-test.each<Row<keyof typeof CAUSES>>([
   ['status', 'nothing', IN_FULL, ok(1, 2)],
+  ['status --json', 'nothing', AS_JSON, ok(1, 2)],
   ['status', 'a service that is down', /healthy/, ok(1, 2)],
   ['status', 'no RECRUITING_URL', /healthy/, ok(1, 2)],
   ['status', 'a lost set', /State +LOST\n[^]*lost: .*tokens import <link>/, hasNone('lost')],
@@ -385,45 +375,36 @@ test.each<Row<keyof typeof CAUSES>>([
     { code: 0 },
   ],
 ])('tokens %s: %s', async (...row) => {
-  const outcome = await outcomeOf(await startWithTokens(), row[0], CAUSES[row[1]]);
-  expect(outcome).toMatchObject(expectedOf(row));
+  expect(await outcomeOf(await startWithTokens(), row)).toMatchObject(expectedOf(row));
 });
 
-/** What every command says of a store that it cannot use, and its exit code. */
-const UNUSABLE: [keyof typeof CAUSES, number, RegExp][] = [
-  [
-    'a store with another key',
-    2,
-    /with the key [0-9a-f]{8}, .*left as it is\. Set TOKEN_STORE_KEY/,
-  ],
-  ['a store of another service', 2, /belongs to http.*, but RECRUITING_URL is https.*not changed/],
-  ['a store that is a text', 1, /notes\.txt\): file is not a database\. .*Check that TOKEN_STORE/],
-  ['an emergency folder that is a file', 1, /\/.*plain, cannot be read \(ENOTDIR\)/],
-  [
-    'a database server that is down, and a pair that waits',
-    1,
-    /nothing listens.*unsaved-.*keep it/,
-  ],
+/** What every command says of a store that it cannot use, its exit code, and whether a gateway waits for it. */
+const UNUSABLE: [keyof typeof CAUSES, RegExp, code?: number, waits?: boolean][] = [
+  ['a store with another key', /with the key [0-9a-f]{8}, .*left as it is\. Set TOKEN_STORE_KEY/],
+  ['a store of another service', /belongs to http.*, but RECRUITING_URL is https.*not changed/],
+  ['a store that is a text', /notes\.txt\): file is not a database\. .*Check that TOKEN_STORE/, 1],
+  ['an emergency folder that is a file', /\/.*plain, cannot be read \(ENOTDIR\)/, 1, true],
+  ['a database server that is down, and a pair that waits', /nothing listens.*keep it/, 1, true],
 ];
 
 test.each(UNUSABLE)(
-  'every command reports %s, and leaves it as it is',
-  async (cause, code, says) => {
+  'a start and every command report %s, and leave it as it is',
+  async (cause, says, code = 2, waits = false) => {
     const operator = await startWithTokens();
-    const { env } = (await CAUSES[cause](operator)) as Given;
-    const path = /^sqlite:(.*)/.exec(env!['TOKEN_STORE'] ?? operator.env.TOKEN_STORE)?.[1];
+    const { env = {} } = (await CAUSES[cause](operator)) as Given;
+    const path = /^sqlite:(.*)/.exec(env['TOKEN_STORE'] ?? operator.env.TOKEN_STORE)?.[1];
     const before = path && readFileSync(path);
-    const importing = ['import', operator.service.tokenLink];
-    for (const args of [['status'], ['check'], ['refresh'], ['recover'], importing]) {
-      const said = await operator.tokens(args, { env: env! });
-      const isForeign = args === importing && env!['RECRUITING_URL'];
-      expect({ args, ...said }).toEqual({
-        args,
-        code,
-        stdout: '',
-        stderr: expect.stringMatching(isForeign ? /is at http/ : says),
-      });
+    const expectSaid = (exit: Ended, what: RegExp) =>
+      expect(exit).toMatchObject({ code, stderr: expect.stringMatching(what) });
+    for (const command of ['status', 'check', 'refresh', 'recover']) {
+      const exit = await operator.tokens([command], { env });
+      expectSaid(exit, says);
+      expect(exit.stdout).toBe('');
     }
+    const exit = await operator.tokens(['import', operator.service.tokenLink], { env });
+    expectSaid(exit, env['RECRUITING_URL'] === undefined ? says : /is at http/);
+    const settings = { ...operator.env, ...env, ALLOW_ANONYMOUS: 'true' };
+    if (!waits) expectSaid(await runHere([], settings), says);
     expect(path && readFileSync(path)).toEqual(before);
     expect(operator.service.exchanges.length).toBeLessThan(3);
   },
@@ -441,29 +422,6 @@ test('after a move the target has the set, the source names the target, and a re
   const status = await tokens(['status', '--json'], there);
   expect(JSON.parse(status.stdout)).toMatchObject({ state: 'healthy', generation: 4 });
   expect((await tokens(['export', `sqlite:${file('third.db')}`])).stderr).toContain(`(${target})`);
-});
-
-test('status --json prints one line: the state, the troubles and the facts; and changes not a byte', async () => {
-  const { tokens, service, storePath } = await startWithTokens();
-  const bytes = readFileSync(storePath);
-  const { stdout } = await tokens(['status', '--json']);
-  expect(readFileSync(storePath).equals(bytes)).toBe(true);
-  expect(stdout.trim()).not.toContain('\n');
-  const report = JSON.parse(stdout) as object;
-  expect(Object.keys(report).join(' ')).toBe(
-    'state store troubles emergencyFiles service name movedTo generation fingerprint accessTokenSecondsLeft ' +
-      'refreshTokenSecondsLeft lastRefresh refusesEarly refusals exchangeUnderWay unclear events',
-  );
-  expect(report).toMatchObject({
-    troubles: [],
-    service: new URL(service.url).host,
-    accessTokenSecondsLeft: expect.any(Number),
-    lastRefresh: expect.stringMatching(/^20.*Z$/),
-    events: [
-      { what: 'saved', generation: 2 },
-      { what: 'imported', generation: 1 },
-    ],
-  });
 });
 
 test('where the service refuses early refreshes, an import is complete, and its exchange follows after the expiry', async () => {

@@ -1,19 +1,30 @@
 /** What a program gets that uses the gateway, or only its executor, in its own process. */
 import { createHash } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
 import { isAsyncIterable } from '@graphql-tools/utils';
 import { schemaFromExecutor, wrapSchema } from '@graphql-tools/wrap';
+import { getRequestListener } from '@hono/node-server';
+import express from 'express';
 import { parse, printSchema } from 'graphql';
 import { createYoga } from 'graphql-yoga';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Hono } from 'hono';
+import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
 import ownField from '../../examples/own-field/gateway.config.ts';
 import plugin from '../../examples/plugin/gateway.config.ts';
 import { yoga as reviews } from '../../examples/second-service/reviews.ts';
-import { createExecutor, createGateway, type Settings } from '../../src/library/index.ts';
+import {
+  createExecutor,
+  createGateway,
+  type Gateway,
+  type GatewayConfig,
+  type Settings,
+} from '../../src/library/index.ts';
 import { startService, type Service } from '../service/service.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { startServer } from '../support/test-server.ts';
+import { listenForTest, startServer } from '../support/test-server.ts';
 
 let service: Service;
 let folder: ReturnType<typeof temporaryFolder>;
@@ -247,4 +258,97 @@ test('examples/second-service: reviews of all persons of an answer, with one req
     data: { personsConnection: { nodes } },
   });
   expect(credentials).toEqual(['Bearer secret']);
+});
+
+/** The program around a gateway. */
+const PROGRAMS: Record<string, (gateway: Gateway) => RequestListener> = {
+  'node:http': ({ handler }) => handler,
+  'a route of Express': ({ handler }) => express().all('/graphql', handler),
+  Hono: ({ fetch: answer }) =>
+    getRequestListener(new Hono().all('/graphql', ({ req }) => answer(req.raw)).fetch),
+};
+/** Hono replaces them in the whole process, which runs other files too. */
+const { Request, Response } = globalThis;
+afterAll(() => void Object.assign(globalThis, { Request, Response }));
+
+/** Without hooks of other plugins, Yoga ends the request before it reads anything of it. */
+const CONFIGS: Record<string, GatewayConfig> = {
+  'without plugins': {},
+  'with a plugin': { plugins: [{ onExecute: () => {} }] },
+};
+
+/** Opens a gateway for anybody. */
+const openForAll = async (config: GatewayConfig) => {
+  const anybody = { AUTH_API_KEYS: undefined, ALLOW_ANONYMOUS: true };
+  return (await open({ settings: anybody, config })).gateway;
+};
+/** Serves a gateway by a program. @returns the address of GraphQL in it */
+const serve = async (listener: RequestListener) =>
+  `http://127.0.0.1:${await listenForTest(createServer(listener), '127.0.0.1')}/graphql`;
+
+const post = (query: string, accept = 'application/json') => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json', accept },
+  body: JSON.stringify({ query }),
+});
+
+test.each(
+  Object.keys(CONFIGS).flatMap((how) => Object.keys(PROGRAMS).map((program) => [how, program])),
+)(
+  'a gateway %s in %s answers operations, serves GraphiQL, streams in parts, and ends the upstream request of a caller who leaves',
+  async (how, program) => {
+    service.persons.insert(0, 57);
+    const url = await serve(PROGRAMS[program!]!(await openForAll(CONFIGS[how!]!)));
+    // Several operations on one connection.
+    for (const last of [10, 20]) {
+      const { data } = await askAt(url, `{ personsConnection(last: ${last}) { nodes { id } } }`);
+      expect(data).toMatchObject({ personsConnection: { nodes: { length: last } } });
+    }
+    const page = await fetch(url, { headers: { accept: 'text/html' } });
+    expect(page.headers.get('content-type')).toContain('text/html');
+    // Several megabytes.
+    await page.body!.cancel();
+
+    const accept = 'multipart/mixed;deferSpec=20220824';
+    const streamed = await fetch(url, post('{ allPersons @stream { id } }', accept));
+    expect(streamed.headers.get('content-type')).toContain('multipart/mixed');
+    const text = await streamed.text();
+    expect(text.match(/"id":/g)).toHaveLength(60);
+    expect(text.match(/content-type:/gi)!.length).toBeGreaterThan(1);
+
+    const outcome = await leave((signal) => fetch(url, { ...post(ALL), signal }));
+    expect(outcome).toMatchObject({ name: 'AbortError' });
+  },
+);
+
+test('its executor ends the upstream request of a program that leaves', async () => {
+  const { executor } = await openForAll({});
+  const outcome = await leave(async (signal) => executor({ document: parse(ALL), signal }));
+  expect(outcome).toMatchObject({ errors: [expect.anything()] });
+});
+
+/** Leaves a request while the service has it, and waits until the service is left too. */
+async function leave(request: (signal: AbortSignal) => Promise<unknown>): Promise<unknown> {
+  const arrived = Promise.withResolvers<void>();
+  const left = Promise.withResolvers<void>();
+  service.answer((response) => {
+    response.once('close', left.resolve);
+    arrived.resolve();
+  });
+  const leaving = new AbortController();
+  const outcome = request(leaving.signal).catch((error: unknown) => error);
+  await arrived.promise;
+  leaving.abort();
+  await left.promise;
+  return outcome;
+}
+
+test('a gateway refuses a body that something else has read, and says what to do', async () => {
+  const { handler } = await openForAll({});
+  const url = await serve(express().use(express.json()).all('/graphql', handler));
+  const answer = await fetch(url, post(ALL));
+  expect(answer.status).toBe(400);
+  expect(await answer.json()).toMatchObject(
+    failing({ message: expect.stringContaining('before body parsers') }),
+  );
 });
