@@ -293,12 +293,14 @@ const post = (query: string, accept = 'application/json') => ({
 });
 
 test.each(
-  Object.keys(CONFIGS).flatMap((how) => Object.keys(PROGRAMS).map((program) => [how, program])),
+  Object.entries(CONFIGS).flatMap(([how, config]) =>
+    Object.entries(PROGRAMS).map(([where, program]) => [how, where, config, program] as const),
+  ),
 )(
   'a gateway %s in %s answers operations, serves GraphiQL, streams in parts, and ends the upstream request of a caller who leaves',
-  async (how, program) => {
+  async (_how, _where, config, program) => {
     service.persons.insert(0, 57);
-    const url = await serve(PROGRAMS[program!]!(await openForAll(CONFIGS[how!]!)));
+    const url = await serve(program(await openForAll(config)));
     // Several operations on one connection.
     for (const last of [10, 20]) {
       const { data } = await askAt(url, `{ personsConnection(last: ${last}) { nodes { id } } }`);
@@ -343,12 +345,15 @@ async function leave(request: (signal: AbortSignal) => Promise<unknown>): Promis
   return outcome;
 }
 
-test('a gateway refuses a body that something else has read, and says what to do', async () => {
-  const { handler } = await openForAll({});
-  const url = await serve(express().use(express.json()).all('/graphql', handler));
-  const answer = await fetch(url, post(ALL));
-  expect(answer.status).toBe(400);
-  expect(await answer.json()).toMatchObject(
-    failing({ message: expect.stringContaining('before body parsers') }),
-  );
-});
+test.each(Object.entries(CONFIGS))(
+  'a gateway %s refuses a body that something else has read, and says what to do',
+  async (_, config) => {
+    const { handler } = await openForAll(config);
+    const url = await serve(express().use(express.json()).all('/graphql', handler));
+    const answer = await fetch(url, post(ALL));
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject(
+      failing({ message: expect.stringContaining('before body parsers') }),
+    );
+  },
+);
