@@ -12,13 +12,7 @@ import { startService } from '../service/service.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { bundled } from '../support/processes/bundled.ts';
-import {
-  canMakeContainers,
-  runProgram,
-  served,
-  startNpm,
-  startServe,
-} from '../support/processes/process.ts';
+import { runProgram, served, startNpm, startServe } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { listenForTest } from '../support/test-server.ts';
 import { makeCertificate } from '../support/tokens/certificate.ts';
@@ -40,13 +34,9 @@ test('`serve` without settings serves the sandbox, ends at SIGTERM, and has writ
   expect(readdirSync(folder.path)).toEqual([]);
 });
 
-test.each([
-  ['npm start', 'SIGINT', { asInit: false }],
-  ['npm start as the first process of a container', 'SIGTERM', { asInit: true }],
-] as const)(
-  '%s: after %s requests in flight are answered, and all processes end with exit code 0',
-  async (_name, signal, { asInit }) => {
-    if (asInit && !canMakeContainers()) return;
+test.each(['SIGINT', 'SIGTERM'] as const)(
+  'npm start: after %s requests in flight are answered, and all processes end with exit code 0',
+  async (signal) => {
     const arrived = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<void>();
     const schema = buildSchema(documentedSdl);
@@ -58,7 +48,7 @@ test.each([
     const service = await startService({ schema });
     onTestFinished(() => service.close());
     const env = overService(service);
-    await using program = startNpm(['start'], { env, asInit });
+    await using program = startNpm(['start'], { env });
     const gateway = await served(program);
     const answer = askAt(gateway.url, '{ persons { items { id } } }');
     await arrived.promise;

@@ -5,10 +5,7 @@ import { refusingAddress } from '../support/listening.ts';
 
 test('examples/supergraph: one command starts two subgraphs and a router that answers one query across both', async () => {
   const { port } = new URL(await refusingAddress());
-  await using program = startNpm(['run', '-s', 'supergraph'], {
-    env: { PORT: port },
-    asInit: false,
-  });
+  await using program = startNpm(['run', '-s', 'supergraph'], { env: { PORT: port } });
   const [, printed] = await program.printed(/^(\{"data".*\})$/m);
   expect(JSON.parse(printed!)).toEqual({
     data: { allPersons: Array.from({ length: 3 }, () => PERSON) },

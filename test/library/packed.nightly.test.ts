@@ -135,7 +135,7 @@ test('the command of the package prints what is served, with what a company adds
 test('in an empty folder, npm installs at most 60 MB, and npx serves the sandbox with GraphiQL', async () => {
   const cwd = folder.file('empty');
   mkdirSync(cwd);
-  const start = (args: string[]) => startNpm(args, { cwd, asInit: false });
+  const start = (args: string[]) => startNpm(args, { cwd });
   const quickly = ['--prefer-offline', '--no-audit', '--no-fund'];
   await using install = start(['install', ...quickly, folder.file(packed.filename)]);
   expect(await install.ended).toMatchObject({ code: 0, stderr: '' });

@@ -1,8 +1,8 @@
-import { EventEmitter, once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Readable, Writable } from 'node:stream';
 import { run } from '../../../src/cli/program.ts';
 import { systemClock, type Clock } from '../../../src/clock.ts';
+import { GRAPHQL_URL, Output } from '../output.ts';
 import { showsSecrets, wrote } from './written.ts';
 
 interface HereOptions {
@@ -48,15 +48,7 @@ export function startHere(
 ): CommandHere {
   const [stopping, hurrying] = [new AbortController(), new AbortController()];
   const signals = { stop: stopping.signal, hurry: hurrying.signal };
-  const { said, written, ended } = begin(args, { env, stdin, ...signals });
-  const printed = async (pattern: RegExp) => {
-    for (;;) {
-      const match = pattern.exec(said.stdout) ?? pattern.exec(said.stderr);
-      if (match) return match;
-      const end = await Promise.race([ended, once(written, 'text').then(() => undefined)]);
-      if (end) throw new Error(`It ended without printing ${pattern}:\n${end.stdout}${end.stderr}`);
-    }
-  };
+  const { output, ended } = begin(args, { env, stdin, ...signals });
   const stop = () => {
     stopping.abort();
     return ended;
@@ -66,7 +58,13 @@ export function startHere(
     hurry();
     await stop();
   };
-  return { printed, stop, hurry, ended, [Symbol.asyncDispose]: dispose };
+  return {
+    printed: (pattern) => output.printed(pattern, ended),
+    stop,
+    hurry,
+    ended,
+    [Symbol.asyncDispose]: dispose,
+  };
 }
 
 export interface RunningHere extends CommandHere {
@@ -77,7 +75,7 @@ export interface RunningHere extends CommandHere {
 /** Starts `serve` in the process of the tests. */
 export async function serveHere(env: Record<string, string> = {}): Promise<RunningHere> {
   const gateway = startHere([], env);
-  const [url] = await gateway.printed(/http:\/\/[^\s"]+\/graphql(?=[\s"])/);
+  const [url] = await gateway.printed(GRAPHQL_URL);
   return { ...gateway, url };
 }
 
@@ -91,13 +89,11 @@ function begin(
   args: readonly string[],
   { env, stdin, stop, hurry = new AbortController().signal, isTerminal = false }: Beginning,
 ) {
-  const said = { stdout: '', stderr: '' };
-  const written = new EventEmitter();
-  const writer = (name: keyof typeof said) =>
+  const output = new Output();
+  const writer = (stream: 'stdout' | 'stderr') =>
     new Writable({
       write: (chunk, _encoding, done) => {
-        said[name] += String(chunk);
-        written.emit('text');
+        output.add(stream, String(chunk));
         done();
       },
     });
@@ -116,10 +112,11 @@ function begin(
     hurry,
   }).then((code) => {
     for (const listener of atExit) listener();
-    if (!showsSecrets(args)) wrote(said.stdout + said.stderr);
-    return { code, ...said };
+    const { stdout, stderr } = output;
+    if (!showsSecrets(args)) wrote(stdout + stderr);
+    return { code, stdout, stderr };
   });
-  return { said, written, ended };
+  return { output, ended };
 }
 
 const TIMES = 20;

@@ -1,8 +1,8 @@
-import { spawn, spawnSync, type ChildProcessWithoutNullStreams } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 import { afterAll } from 'vitest';
 import { showsSecrets, wrote } from '../gateway/written.ts';
+import { GRAPHQL_URL, Output } from '../output.ts';
 import { bundled } from './bundled.ts';
 
 const BUNDLED = await bundled('src/process.ts');
@@ -20,15 +20,16 @@ export interface Program extends AsyncDisposable {
   readonly stdout: string;
   /** What it has printed so far, on both streams. */
   readonly said: string;
-  /** Returns the first match in stdout, now or later. Rejects if the process ends without it. */
+  /** Whether it, or a process that it has started, still runs. */
+  readonly isAlive: boolean;
+  /** Returns the first match in what it prints, now or later. Rejects if the process ends without it. */
   printed(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Sends a signal to the process alone, as `docker stop` or `kill` does. */
   signal(name: NodeJS.Signals): void;
-  /** Sends SIGKILL, and waits for the end. */
+  /** Sends SIGKILL to it and all that it has started, and waits for the end. */
   kill(): Promise<Exit>;
   /** Sends SIGTERM, and waits for the end. */
   stop(): Promise<Exit>;
-  /** Writes a line to its standard input. */
-  tell(line: string): void;
   readonly ended: Promise<Exit>;
 }
 
@@ -42,186 +43,117 @@ export interface ProgramOptions {
   readonly under?: readonly string[] | undefined;
 }
 
-/** Starts the program with these arguments. */
-export function startProgram(args: readonly string[], options: ProgramOptions = {}): Program {
-  return startProcess([BUNDLED, ...args], options);
-}
-
 /** Starts a file with Node. It does not inherit the environment of the tests. */
 export function startProcess(
-  [file, ...args]: readonly string[],
-  options: ProgramOptions = {},
+  args: readonly string[],
+  { under = [], ...options }: ProgramOptions = {},
 ): Program {
-  const { cwd = '.', user, under = [] } = options;
-  const [command, ...rest] = [...under, process.execPath, file!, ...args];
-  const child = spawn(command!, rest, {
-    cwd,
-    env: environment(options),
-    ...(user !== undefined && { uid: user, gid: user }),
-  });
-  return programOf(child, { args, kill: (signal) => void child.kill(signal) });
+  return start([...under, process.execPath, ...args], options, showsSecrets(args.slice(1)));
 }
 
-/** A program that starts others, such as npm, and all the processes below it. */
-export interface ProgramTree extends Program {
-  /** Whether one of its processes still runs. */
-  readonly isAlive: boolean;
-}
-
-/**
- * Starts what the README says to start. A signal reaches only the first process, as from `docker stop` or `kill`.
- *
- * @param asInit as the first process of a container: with process id 1 in a namespace of its own, where an unhandled
- * signal has no effect, and whose end kills all others
- */
+/** Starts what the README says to start. */
 export function startNpm(
   args: readonly string[],
-  { asInit, ...options }: ProgramOptions & { readonly asInit: boolean },
-): ProgramTree {
-  const [command, ...further] = [...(asInit ? IN_CONTAINER : []), 'npm', ...args];
-  const { cwd = '.' } = options;
+  { env, ...options }: ProgramOptions = {},
+): Program {
   const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(command!, further, {
-    cwd,
-    env: { PATH, HOME, NO_UPDATE_NOTIFIER: '1', ...environment(options) },
-    // Then it leads a process group, by which all processes below it can be found.
-    detached: true,
+  return start(['npm', ...args], {
+    ...options,
+    env: { PATH, HOME, NO_UPDATE_NOTIFIER: '1', ...env },
   });
-  const group = -child.pid!;
-  const isAlive = () => {
-    try {
-      return process.kill(group, 0);
-    } catch {
-      return false;
-    }
-  };
-  const kill = (signal: NodeJS.Signals) => {
-    if (signal === 'SIGKILL') {
-      if (isAlive()) process.kill(group, signal);
-    } else process.kill(asInit ? childrenOf(child.pid!)[0]! : child.pid!, signal);
-  };
-  const program = programOf(child, { args, kill, isAlive });
-  return Object.create(program, { isAlive: { get: isAlive } }) as ProgramTree;
-}
-
-const IN_CONTAINER = ['unshare', '--map-root-user', '--pid', '--fork', '--kill-child'];
-
-/** Whether this system allows its users to create namespaces of processes. */
-export function canMakeContainers(): boolean {
-  const [command, ...args] = IN_CONTAINER;
-  return spawnSync(command!, [...args, 'true']).status === 0;
-}
-
-/** The processes that a process has started, the oldest first. */
-export function childrenOf(pid: number): number[] {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
-  return children.split(' ').filter(Boolean).map(Number);
-}
-
-function environment({ env = {} }: ProgramOptions): Record<string, string> {
-  return {
-    PORT: '0',
-    ADMIN_PORT: '0',
-    RECRUITING_SCHEMA: resolve('schema/upstream.graphql'),
-    // Halves the time of a start.
-    NODE_COMPILE_CACHE: resolve('node_modules/.cache/node-compile'),
-    ...env,
-  };
-}
-
-interface ProgramHandle {
-  readonly args: readonly string[];
-  readonly kill: (signal: NodeJS.Signals) => void;
-  /** Whether it started other processes: they may keep its output open. */
-  readonly isAlive?: () => boolean;
 }
 
 const living = new Set<Program>();
 
 // A test that exceeds its time never leaves the scopes that it has entered.
 afterAll(() => {
-  for (const program of living) program.signal('SIGKILL');
+  for (const program of living) void program.kill();
 });
 
-function programOf(
-  child: ChildProcessWithoutNullStreams,
-  { args, kill, isAlive = () => false }: ProgramHandle,
+/** @param isSecret whether it prints secrets on purpose */
+function start(
+  [command, ...args]: readonly string[],
+  { env = {}, cwd = '.', user }: ProgramOptions,
+  isSecret = false,
 ): Program {
-  let stdout = '';
-  let stderr = '';
-  const lookers = new Set<() => void>();
-  // The process may have ended. `ended` reports that.
-  child.stdin.on('error', () => {});
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text;
-    for (const look of lookers) look();
+  const child = spawn(command!, args, {
+    cwd,
+    env: {
+      PORT: '0',
+      ADMIN_PORT: '0',
+      RECRUITING_SCHEMA: resolve('schema/upstream.graphql'),
+      // Halves the time of a start.
+      NODE_COMPILE_CACHE: resolve('node_modules/.cache/node-compile'),
+      ...env,
+    },
+    // It leads a process group, by which all processes below it can be found.
+    detached: true,
+    ...(user !== undefined && { uid: user, gid: user }),
   });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-  });
+  const pid = child.pid!;
+  const isAlive = () => {
+    try {
+      return process.kill(-pid, 0);
+    } catch {
+      return false;
+    }
+  };
+  const output = new Output();
+  for (const stream of ['stdout', 'stderr'] as const)
+    child[stream].setEncoding('utf8').on('data', (text: string) => output.add(stream, text));
   const ended = new Promise<Exit>((done, fail) => {
     child.once('error', fail);
     const end = (code: number | null, signal: NodeJS.Signals | null) => {
       living.delete(program);
-      if (!showsSecrets(args)) wrote(stdout + stderr);
+      const { stdout, stderr } = output;
+      if (!isSecret) wrote(stdout + stderr);
       done({ code, signal, stdout, stderr });
     };
     child.once('close', end);
     child.once('exit', (code, signal) => {
+      // Those that it has started may keep its output open.
       if (isAlive()) end(code, signal);
     });
   });
-  const end = (signal: NodeJS.Signals) => {
-    kill(signal);
+  const kill = () => {
+    if (isAlive()) process.kill(-pid, 'SIGKILL');
     return ended;
   };
 
   const program: Program = {
-    pid: child.pid!,
+    pid,
     get stdout() {
-      return stdout;
+      return output.stdout;
     },
     get said() {
-      return stdout + stderr;
+      return output.stdout + output.stderr;
     },
-    printed: (pattern) =>
-      new Promise((done, fail) => {
-        const look = () => {
-          const match = pattern.exec(stdout);
-          if (!match) return;
-          lookers.delete(look);
-          done(match);
-        };
-        lookers.add(look);
-        look();
-        ended.then(
-          () => fail(new Error(`It ended without printing ${pattern}:\n${stdout}\n${stderr}`)),
-          fail,
-        );
-      }),
-    signal: kill,
-    kill: () => end('SIGKILL'),
-    stop: () => end('SIGTERM'),
-    tell: (line) => void child.stdin.write(`${line}\n`),
+    get isAlive() {
+      return isAlive();
+    },
+    printed: (pattern) => output.printed(pattern, ended),
+    signal: (name) => void child.kill(name),
+    kill,
+    stop: () => {
+      child.kill('SIGTERM');
+      return ended;
+    },
     ended,
-    [Symbol.asyncDispose]: async () => void (await end('SIGKILL')),
+    [Symbol.asyncDispose]: async () => void (await kill()),
   };
   living.add(program);
   return program;
 }
 
 /** Runs a command that ends by itself. */
-export async function runProgram(
-  args: readonly string[],
-  options: ProgramOptions = {},
-): Promise<Exit> {
-  await using program = startProgram(args, options);
+export async function runProgram(args: readonly string[], options?: ProgramOptions): Promise<Exit> {
+  await using program = startProcess([BUNDLED, ...args], options);
   return await program.ended;
 }
 
 /** The gateway as a process, and the address of its GraphQL endpoint. */
-export function startServe(options: ProgramOptions = {}): Promise<Program & Served> {
-  return served(startProgram([], options));
+export function startServe(options?: ProgramOptions): Promise<Program & Served> {
+  return served(startProcess([BUNDLED], options));
 }
 
 export interface Served {
@@ -231,7 +163,7 @@ export interface Served {
 /** A gateway, once it has printed its address. */
 export async function served<P extends Program>(program: P): Promise<P & Served> {
   try {
-    const [url] = await program.printed(/http:\/\/[^\s"]+\/graphql(?=[\s"])/);
+    const [url] = await program.printed(GRAPHQL_URL);
     // A spread would copy the output of this moment.
     return Object.create(program, { url: { value: url } });
   } catch (error) {
