@@ -1,33 +1,20 @@
-const NAME = '[a-zA-Z_:][a-zA-Z0-9_:]*';
-const SAMPLE = new RegExp(
-  `^(?<name>${NAME})(?<labels>\\{(?:[a-z_]+="(?:[^"\\\\\\n]|\\\\.)*",?)*\\})? (?<value>\\S+)$`,
-);
+interface Family {
+  readonly type: string;
+  /** The value of each series. */
+  readonly samples: Map<string, number>;
+}
 
-/** Reads the text format of Prometheus strictly: malformed text throws. */
-export function familiesOf(
-  text: string,
-): Map<string, { type: string; samples: Map<string, number> }> {
-  const families = new Map<string, { type: string; samples: Map<string, number> }>();
-  const helped = new Set<string>();
-  if (!text.endsWith('\n')) throw new Error('The last line has no end.');
+/** Reads the text format of Prometheus. */
+export function familiesOf(text: string): Map<string, Family> {
+  const families = new Map<string, Family>();
+  let samples = new Map<string, number>();
   for (const line of text.split('\n')) {
-    const [, keyword, name = '', rest = ''] = /^# (HELP|TYPE) (\S+) (.+)$/.exec(line) ?? [];
-    if (line === '') continue;
-    if (keyword === 'HELP') {
-      if (helped.has(name)) throw new Error(`Twice: ${line}`);
-      helped.add(name);
-    } else if (keyword === 'TYPE') {
-      if (!helped.has(name) || families.has(name)) throw new Error(`Out of place: ${line}`);
-      families.set(name, { type: rest, samples: new Map() });
-    } else {
-      const sample = SAMPLE.exec(line)?.groups;
-      const value = Number(sample?.['value']?.replace(/^Nan$/, 'NaN').replace(/Inf$/, 'Infinity'));
-      const family = families.get(sample?.['name'] ?? '') ?? families.get(baseOf(sample?.['name']));
-      if (!sample || !family) throw new Error(`Not a sample of a metric: ${line}`);
-      const series = `${sample['name']}${sample['labels'] ?? ''}`;
-      if (family.samples.has(series)) throw new Error(`Twice: ${line}`);
-      family.samples.set(series, value);
-    }
+    const [, name, type] = /^# TYPE (\S+) (\w+)$/.exec(line) ?? [];
+    const [, series, value] = /^([^#].*) (\S+)$/.exec(line) ?? [];
+    if (series !== undefined) samples.set(series, Number(value));
+    if (name === undefined) continue;
+    samples = new Map();
+    families.set(name, { type: type!, samples });
   }
   return families;
 }
@@ -35,8 +22,4 @@ export function familiesOf(
 /** The value of each series. */
 export function samplesOf(text: string): Map<string, number> {
   return new Map([...familiesOf(text).values()].flatMap(({ samples }) => [...samples]));
-}
-
-function baseOf(name = ''): string {
-  return name.replace(/_(bucket|sum|count)$/, '');
 }
