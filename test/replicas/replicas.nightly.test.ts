@@ -49,9 +49,9 @@ const PAUSE = 25;
 /** A client that sends requests with hardly a pause to replicas that it picks, until it is ended or one fails. */
 function startClient(pick: () => TokenGateway | Promise<TokenGateway>) {
   const counts = { sent: 0, answered: 0 };
-  let goesOn = true;
+  const stop = new AbortController();
   const send = async () => {
-    while (goesOn) {
+    while (!stop.signal.aborted) {
       const replica = await pick();
       counts.sent += 1;
       await replica.serves();
@@ -70,7 +70,7 @@ function startClient(pick: () => TokenGateway | Promise<TokenGateway>) {
       ]);
     },
     end: () => {
-      goesOn = false;
+      stop.abort();
       return ended;
     },
   };
@@ -111,7 +111,7 @@ test('three replicas, of which clients use those that are ready, are restarted o
   const clients = Array.from({ length: 8 }, () => startClient(readyOf(backends)));
   const answered = (each: number) => Promise.all(clients.map((client) => client.answered(each)));
   await answered(3);
-  for (const [index, leaving] of [...backends.entries()]) {
+  for (const [index, leaving] of backends.entries()) {
     leaving.signal('SIGTERM');
     // npm forwards signals that its process has already received: that must not count as a second one.
     leaving.signal('SIGTERM');
