@@ -6,7 +6,7 @@ import { codegen } from '@graphql-codegen/core';
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
 import { buildASTSchema, parse, type GraphQLSchema } from 'graphql';
 import { format } from 'prettier';
-import { z } from 'zod';
+import * as v from 'valibot';
 import { readAdaptersFile } from './src/setup/operator-files.ts';
 import { COMMANDS } from './src/cli/program.ts';
 import { servedOffline, servedSdl } from './src/cli/schema-served.ts';
@@ -43,11 +43,10 @@ await writeTable('docs/reference.md', 'codes for operators', codesTable(true));
 
 /** Each setting, with its default and meaning. */
 function settingsTable(): string[][] {
-  const { properties = {} } = z.toJSONSchema(variables, { io: 'input', unrepresentable: 'any' });
-  const rows = Object.entries(variables.shape).map(([name, type]) => {
-    const { description = '', fallback } = type.meta() as Record<string, string | undefined>;
-    const { default: value = '' } = properties[name] as { default?: unknown };
-    const plain = String(value) === '' ? 'none' : `\`${String(value)}\``;
+  const rows = Object.entries(variables.entries).map(([name, variable]) => {
+    const { description, fallback } = v.getMetadata(variable);
+    const value = v.getDefault(variable) ?? '';
+    const plain = value === '' ? 'none' : `\`${value}\``;
     return [`\`${name}\``, fallback ?? plain, description];
   });
   return [['variable', 'default', 'meaning'], ...rows];

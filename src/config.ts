@@ -1,6 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 import { fileURLToPath } from 'node:url';
-import { z } from 'zod';
+import * as v from 'valibot';
 import manifest from '../package.json' with { type: 'json' };
 import { authContradictions, authVariables, toAuth } from './config/auth.ts';
 import { COMMAND_LINE } from './config/command-line.ts';
@@ -22,6 +22,7 @@ import {
   oneOf,
   onOrOff,
   secureUrl,
+  setting,
   storeAddress,
   trueOrFalse,
 } from './config/values.ts';
@@ -43,185 +44,220 @@ const DEFAULT_AGENT = `recruiting-subgraph/${VERSION} (no contact: the operator 
 
 /**
  * Every variable that is read, except those of Node and of proxies. `docs/reference.md` shows the descriptions and the
- * defaults; `fallback` describes a default that depends on something.
+ * defaults.
  */
-export const variables = z.object({
-  RECRUITING_URL: baseUrl().optional().meta({
-    fallback: 'none: the sandbox',
-    description: 'address of the service, without `/graphql`; https, unless it is on this machine',
-  }),
-  RECRUITING_AGENT: matching(
-    /^[\x20-\x7e]+$/,
-    'must be printable ASCII: it is sent as the User-Agent and Api-User-Agent headers',
-  )
-    .default(DEFAULT_AGENT)
-    .meta({
-      fallback: '`recruiting-subgraph/…`',
-      description:
-        '`name/version (contact)`, sent as `User-Agent` and `Api-User-Agent`; similar services refuse without a contact',
-    }),
-  RECRUITING_SCHEMA: z.string().default(fileURLToPath(SNAPSHOT)).meta({
-    fallback: '`schema/upstream.graphql` here',
-    description: "the snapshot of the service's schema: SDL, or the JSON of an introspection",
-  }),
-  GATEWAY_CONFIG: z.string().optional().meta({
-    fallback: '`gateway.config.ts`, if there',
-    description:
-      '[what your company adds](extending.md); in production, only a file that is named here is loaded',
-  }),
-  SCHEMA_PREFIX: matching(
-    /^[A-Za-z]\w{0,49}$/,
-    'must be letters, digits and _, beginning with a letter, for example Recruiting',
-  )
-    .optional()
-    .describe('put before all types and root fields'),
-  TOKEN_LINK: secureUrl()
-    .optional()
-    .describe('the one-time link; imported when the store is empty or its tokens are lost'),
-  TOKEN_LINK_ORIGIN: secureUrl()
-    .refine(
-      isOrigin,
-      'must be the origin of the token links, for example https://account.example.com (no path)',
-    )
-    .optional()
-    .meta({
-      fallback: 'none: that of the service',
-      description:
-        'where the service gives out its token links, if elsewhere: [tokens.md](tokens.md#importing)',
-    }),
-  TOKEN_STORE: storeAddress('sqlite:data/tokens.db').describe(
+export const variables = v.object({
+  RECRUITING_URL: setting(
+    v.optional(baseUrl()),
+    'address of the service, without `/graphql`; https, unless it is on this machine',
+    'none: the sandbox',
+  ),
+  RECRUITING_AGENT: setting(
+    v.optional(
+      matching(
+        /^[\x20-\x7e]+$/,
+        'must be printable ASCII: it is sent as the User-Agent and Api-User-Agent headers',
+      ),
+      DEFAULT_AGENT,
+    ),
+    '`name/version (contact)`, sent as `User-Agent` and `Api-User-Agent`; similar services refuse without a contact',
+    '`recruiting-subgraph/…`',
+  ),
+  RECRUITING_SCHEMA: setting(
+    v.optional(v.string(), fileURLToPath(SNAPSHOT)),
+    "the snapshot of the service's schema: SDL, or the JSON of an introspection",
+    '`schema/upstream.graphql` here',
+  ),
+  GATEWAY_CONFIG: setting(
+    v.optional(v.string()),
+    '[what your company adds](extending.md); in production, only a file that is named here is loaded',
+    '`gateway.config.ts`, if there',
+  ),
+  SCHEMA_PREFIX: setting(
+    v.optional(
+      matching(
+        /^[A-Za-z]\w{0,49}$/,
+        'must be letters, digits and _, beginning with a letter, for example Recruiting',
+      ),
+    ),
+    'put before all types and root fields',
+  ),
+  TOKEN_LINK: setting(
+    v.optional(secureUrl()),
+    'the one-time link; imported when the store is empty or its tokens are lost',
+  ),
+  TOKEN_LINK_ORIGIN: setting(
+    v.optional(
+      v.pipe(
+        secureUrl(),
+        v.check(
+          isOrigin,
+          'must be the origin of the token links, for example https://account.example.com (no path)',
+        ),
+      ),
+    ),
+    'where the service gives out its token links, if elsewhere: [tokens.md](tokens.md#importing)',
+    'none: that of the service',
+  ),
+  TOKEN_STORE: setting(
+    storeAddress('sqlite:data/tokens.db'),
     'a file on a local disk, or `postgres://…` for replicas: [tokens.md](tokens.md)',
   ),
-  TOKEN_STORE_KEY: matching(
-    /^[A-Za-z0-9+/]{43}=(\s*,\s*[A-Za-z0-9+/]{43}=)*$/,
-    'must be 32 bytes in base64 (several are separated by commas, newest first); `openssl rand -base64 32` creates one',
-  )
-    .transform((text): readonly Uint8Array[] =>
-      text.split(/\s*,\s*/).map((key) => Buffer.from(key, 'base64')),
-    )
-    .default([])
-    .describe('encrypts the store: 32 bytes in base64, several with the newest first'),
-  TOKEN_RESCUE_DIR: z.string().optional().meta({
-    fallback: 'the folder of the store',
-    description:
-      'of emergency files, with pairs that are not in the store yet; PostgreSQL `data/rescue`',
-  }),
-  ADMIN_HOST: z.string().default('127.0.0.1').describe('address of `/metrics`'),
-  ADMIN_PORT: count(0, 65_535, 9464).describe('port of `/metrics`; 0 takes a free port'),
-  HOST: z
-    .string()
-    .default('127.0.0.1')
-    .describe('where to listen; `0.0.0.0` accepts other machines'),
-  PORT: count(0, 65_535, 4000).describe('where to listen; 0 takes a free port'),
+  TOKEN_STORE_KEY: setting(
+    v.optional(
+      v.pipe(
+        matching(
+          /^[A-Za-z0-9+/]{43}=(\s*,\s*[A-Za-z0-9+/]{43}=)*$/,
+          'must be 32 bytes in base64 (several are separated by commas, newest first); `openssl rand -base64 32` creates one',
+        ),
+        v.transform((text): readonly Uint8Array[] =>
+          text.split(/\s*,\s*/).map((key) => Buffer.from(key, 'base64')),
+        ),
+      ),
+    ),
+    'encrypts the store: 32 bytes in base64, several with the newest first',
+  ),
+  TOKEN_RESCUE_DIR: setting(
+    v.optional(v.string()),
+    'of emergency files, with pairs that are not in the store yet; PostgreSQL `data/rescue`',
+    'the folder of the store',
+  ),
+  ADMIN_HOST: setting(v.optional(v.string(), '127.0.0.1'), 'address of `/metrics`'),
+  ADMIN_PORT: setting(count(0, 65_535, 9464), 'port of `/metrics`; 0 takes a free port'),
+  HOST: setting(
+    v.optional(v.string(), '127.0.0.1'),
+    'where to listen; `0.0.0.0` accepts other machines',
+  ),
+  PORT: setting(count(0, 65_535, 4000), 'where to listen; 0 takes a free port'),
   ...authVariables,
-  ALLOW_ANONYMOUS: trueOrFalse().describe(
+  ALLOW_ANONYMOUS: setting(
+    trueOrFalse(),
     '`true` serves the real service to everybody; not together with `AUTH_…`',
   ),
-  CORS_ORIGINS: listOf(
-    isOrigin,
-    'must be origins separated by commas, for example https://people.example.com (no path, no *)',
-  )
-    .default([])
-    .describe(
-      'origins whose pages may send requests, separated by commas: [callers.md](callers.md#host-names-and-origins)',
-    ),
-  ALLOWED_HOSTS: z
-    .string()
-    .toLowerCase()
-    .pipe(
+  CORS_ORIGINS: setting(
+    v.optional(
       listOf(
-        (entry) => HOST.test(entry),
-        'must be host names separated by commas, for example recruiting.example.com (no port, no *)',
+        isOrigin,
+        'must be origins separated by commas, for example https://people.example.com (no path, no *)',
       ),
-    )
-    .optional()
-    .meta({
-      fallback: 'the names of loopback, there',
-      description: 'host names of requests, separated by commas, without ports',
-    }),
-  TRUST_PROXY: trueOrFalse().describe(
+    ),
+    'origins whose pages may send requests, separated by commas: [callers.md](callers.md#host-names-and-origins)',
+  ),
+  ALLOWED_HOSTS: setting(
+    v.optional(
+      v.pipe(
+        v.string(),
+        v.toLowerCase(),
+        listOf(
+          (entry) => HOST.test(entry),
+          'must be host names separated by commas, for example recruiting.example.com (no port, no *)',
+        ),
+      ),
+    ),
+    'host names of requests, separated by commas, without ports',
+    'the names of loopback, there',
+  ),
+  TRUST_PROXY: setting(
+    trueOrFalse(),
     '`true`: the last entry of `X-Forwarded-For` tells anonymous callers apart',
   ),
-  MAX_BODY_BYTES: count(1, 100_000_000, 1_048_576).describe(
+  MAX_BODY_BYTES: setting(
+    count(1, 100_000_000, 1_048_576),
     'size of a request; larger ones are refused with 413',
   ),
-  MAX_DEPTH: count(1, 1_000, 15).describe('depth of an operation, or `OPERATION_TOO_COMPLEX`'),
-  MAX_ALIASES: count(0, 100_000, 30).describe('aliases of an operation'),
-  MAX_TOKENS: count(1, 1_000_000, 2_000).describe('tokens (words and signs) of an operation'),
-  PAGES_PER_MINUTE: count(0, 100_000_000, 6_000).describe(
+  MAX_DEPTH: setting(count(1, 1_000, 15), 'depth of an operation, or `OPERATION_TOO_COMPLEX`'),
+  MAX_ALIASES: setting(count(0, 100_000, 30), 'aliases of an operation'),
+  MAX_TOKENS: setting(count(1, 1_000_000, 2_000), 'tokens (words and signs) of an operation'),
+  PAGES_PER_MINUTE: setting(
+    count(0, 100_000_000, 6_000),
     'upstream pages per minute of one caller, in this process: with n replicas, divide; 0: no limit',
   ),
-  TRUSTED_DOCUMENTS: z.string().optional().describe('a file with the trusted documents'),
-  TRUSTED_DOCUMENTS_ONLY: trueOrFalse().describe(
+  TRUSTED_DOCUMENTS: setting(v.optional(v.string()), 'a file with the trusted documents'),
+  TRUSTED_DOCUMENTS_ONLY: setting(
+    trueOrFalse(),
     '`true`: only trusted documents are accepted, except from a router',
   ),
-  MUTATIONS: matching(
-    /^[_A-Za-z]\w*(\s*,\s*[_A-Za-z]\w*)*$/,
-    'must be off, all, or field names separated by commas',
-  )
-    .default('off')
-    .transform((text): 'off' | 'all' | readonly string[] =>
-      text === 'off' || text === 'all' ? text : text.split(/\s*,\s*/),
-    )
-    .describe(
-      '`all`, or names separated by commas; others are `FORBIDDEN` before anything is sent',
+  MUTATIONS: setting(
+    v.pipe(
+      v.optional(
+        matching(
+          /^[_A-Za-z]\w*(\s*,\s*[_A-Za-z]\w*)*$/,
+          'must be off, all, or field names separated by commas',
+        ),
+        'off',
+      ),
+      v.transform((text): 'off' | 'all' | readonly string[] =>
+        text === 'off' || text === 'all' ? text : text.split(/\s*,\s*/),
+      ),
     ),
-  UPSTREAM_CONCURRENCY: count(1, 1_000, 16).describe(
+    '`all`, or names separated by commas; others are `FORBIDDEN` before anything is sent',
+  ),
+  UPSTREAM_CONCURRENCY: setting(
+    count(1, 1_000, 16),
     'upstream requests in flight of all callers; at most 8 of one operation, plus drains',
   ),
-  UPSTREAM_TIMEOUT_MS: count(1, 600_000, 30_000).describe('time limit of one upstream request'),
-  DRAIN_MAX_ITEMS: count(1, 100_000_000, 100_000).describe('records that one operation may drain'),
-  DRAIN_CONCURRENCY: count(1, 100, 8).describe('pages in flight per drain'),
-  MAX_DRAINS: count(1, 1_000, 4).describe(
+  UPSTREAM_TIMEOUT_MS: setting(count(1, 600_000, 30_000), 'time limit of one upstream request'),
+  DRAIN_MAX_ITEMS: setting(count(1, 100_000_000, 100_000), 'records that one operation may drain'),
+  DRAIN_CONCURRENCY: setting(count(1, 100, 8), 'pages in flight per drain'),
+  MAX_DRAINS: setting(
+    count(1, 1_000, 4),
     'drains at a time; others wait up to 30 s, at most 100 operations for each',
   ),
-  INDEX_MAX_IDS: count(0, 100_000_000, 200_000).describe(
+  INDEX_MAX_IDS: setting(
+    count(0, 100_000_000, 200_000),
     'records in all page indexes, kept as hashes; 0 switches them off',
   ),
-  CONNECTION_MAX: count(1, 100_000, 500).describe('the largest `first` and `last`'),
-  TOTAL_COUNT_SECONDS: count(0, 86_400, 300).describe(
+  CONNECTION_MAX: setting(count(1, 100_000, 500), 'the largest `first` and `last`'),
+  TOTAL_COUNT_SECONDS: setting(
+    count(0, 86_400, 300),
     'how long a `totalCount` is answered from memory: [schema.md](schema.md#totals); 0: always counted',
   ),
-  ANSWER_BYTES: count(
-    1_048_576,
-    1_099_511_627_776,
-    Math.min(256 * MEGABYTE, Math.floor(HEAP / 4)),
-  ).meta({
-    fallback: 'a quarter of the heap',
-    description:
-      'bytes of all answers in memory; 256 MiB at most unless set; what has no room is refused at once',
-  }),
-  GRAPHIQL: onOrOff().meta({
-    fallback: '`on`, in production `off`',
-    description: '`on` or `off`',
-  }),
-  INTROSPECTION: onOrOff().meta({
-    fallback: '`on`, in production `off`',
-    description: '`on` or `off`; without introspection GraphiQL shows no documentation',
-  }),
-  SHUTDOWN_DELAY_MS: count(0, 600_000, 0).describe(
+  ANSWER_BYTES: setting(
+    count(1_048_576, 1_099_511_627_776, Math.min(256 * MEGABYTE, Math.floor(HEAP / 4))),
+    'bytes of all answers in memory; 256 MiB at most unless set; what has no room is refused at once',
+    'a quarter of the heap',
+  ),
+  GRAPHIQL: setting(onOrOff(), '`on` or `off`', '`on`, in production `off`'),
+  INTROSPECTION: setting(
+    onOrOff(),
+    '`on` or `off`; without introspection GraphiQL shows no documentation',
+    '`on`, in production `off`',
+  ),
+  SHUTDOWN_DELAY_MS: setting(
+    count(0, 600_000, 0),
     'how long requests are still accepted after SIGTERM, while `/ready` answers 503',
   ),
-  EXPORT_API_KEY: matching(
-    /^[\x21-\x7e]+$/,
-    `must be the key as \`${COMMAND_LINE} keys new\` printed it, without spaces`,
-  )
-    .optional()
-    .describe('the key that `export --url` sends to a gateway; refused without `--url`'),
-  LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], 'info')
-    .default('info')
-    .describe('`fatal` to `trace`, or `silent`'),
-  NODE_ENV: z
-    .string()
-    .refine(
-      (text) => text === 'production' || !/^prod(uction)?$/i.test(text),
-      'must be production, in lower case: this would start a gateway for development, with GraphiQL and introspection',
-    )
-    .optional()
-    .describe('`production`: JSON logs, no sandbox, no GraphiQL unless it is switched on'),
+  EXPORT_API_KEY: setting(
+    v.optional(
+      matching(
+        /^[\x21-\x7e]+$/,
+        `must be the key as \`${COMMAND_LINE} keys new\` printed it, without spaces`,
+      ),
+    ),
+    'the key that `export --url` sends to a gateway; refused without `--url`',
+  ),
+  LOG_LEVEL: setting(
+    v.optional(
+      oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], 'info'),
+      'info',
+    ),
+    '`fatal` to `trace`, or `silent`',
+  ),
+  NODE_ENV: setting(
+    v.optional(
+      v.pipe(
+        v.string(),
+        v.check(
+          (text) => text === 'production' || !/^prod(uction)?$/i.test(text),
+          'must be production, in lower case: this would start a gateway for development, with GraphiQL and introspection',
+        ),
+      ),
+    ),
+    '`production`: JSON logs, no sandbox, no GraphiQL unless it is switched on',
+  ),
 });
 
-export type SettingName = keyof typeof variables.shape | `${(typeof SECRETS)[number]}_FILE`;
+export type SettingName = keyof typeof variables.entries | `${(typeof SECRETS)[number]}_FILE`;
 
 /** Reads the file of a NAME_FILE secret. */
 type ReadFile = (path: string) => string;
@@ -268,14 +304,18 @@ function checked(
 ): Config {
   const settings = withoutEmpty(chosen);
   const ofFiles = readSecretFiles(settings, readFile);
-  const { data: values, error } = variables.safeParse(settings);
+  const {
+    success,
+    output,
+    issues = [],
+  } = v.safeParse(variables, settings, { abortPipeEarly: true });
   const mistakes = [
     ...ofFiles,
-    ...(error?.issues ?? []).map((issue) => `${issue.path.join('.')} ${issue.message}.`),
+    ...issues.map((issue) => `${v.getDotPath(issue)} ${issue.message}.`),
     ...mistakesIn(settings),
-    ...unknownSettings(env, Object.keys(variables.shape)),
+    ...unknownSettings(env, Object.keys(variables.entries)),
   ];
-  if (values && mistakes.length === 0) return toConfig(values, settings);
+  if (success && mistakes.length === 0) return toConfig(output, settings);
   throw new OperatorMistakes('The configuration', mistakes);
 }
 
@@ -360,7 +400,8 @@ function toConfig(read: Read, settings: Record<string, string>) {
     /** Default: the snapshot of this package, whatever the working directory is. */
     schemaPath: read.RECRUITING_SCHEMA,
     /** 32 bytes each, newest first; empty: tokens are not encrypted at rest. */
-    tokenStoreKeys: read.TOKEN_STORE_KEY,
+    tokenStoreKeys: read.TOKEN_STORE_KEY ?? [],
+    corsOrigins: read.CORS_ORIGINS ?? [],
     /** Whether a port that is taken prevents the start. */
     isAdminPortSet: settings['ADMIN_PORT'] !== undefined,
     /** Undefined: callers need no credential. */
@@ -379,7 +420,7 @@ function toConfig(read: Read, settings: Record<string, string>) {
   };
 }
 
-type Read = z.output<typeof variables>;
+type Read = v.InferOutput<typeof variables>;
 
 /** `MAX_DEPTH` becomes `maxDepth`. A setting that is not set is undefined. */
 type InCamelCase = {
@@ -391,7 +432,7 @@ type CamelCase<Name extends string> = Name extends `${infer First}_${infer Other
   : Lowercase<Name>;
 
 function inCamelCase(read: Read): InCamelCase {
-  const entries = Object.keys(variables.shape).map((name) => [
+  const entries = Object.keys(variables.entries).map((name) => [
     name.toLowerCase().replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase()),
     read[name as keyof Read],
   ]);

@@ -1,7 +1,7 @@
-import { z } from 'zod';
+import * as v from 'valibot';
 import { OperatorMistakes } from '../errors.ts';
 import { COMMAND_LINE } from './command-line.ts';
-import { secureUrl } from './values.ts';
+import { secureUrl, setting } from './values.ts';
 
 /** What each scope allows. */
 export const SCOPES = {
@@ -14,17 +14,19 @@ const SCOPE_NAMES: readonly string[] = Object.keys(SCOPES);
 const KEYS_NEW = `${COMMAND_LINE} keys new <name>`;
 
 export const authVariables = {
-  AUTH_API_KEYS: keyEntries()
-    .optional()
-    .describe('`name:sha256-hex[:scopes]`, separated by commas; `keys new` makes one'),
-  AUTH_JWKS_URL: secureUrl()
-    .optional()
-    .describe('where the keys of the issuer are; for bearer tokens, all three together'),
-  AUTH_ISSUER: z.string().optional().describe('`iss` of bearer tokens'),
-  AUTH_AUDIENCE: z.string().optional().describe('`aud` of bearer tokens'),
+  AUTH_API_KEYS: setting(
+    v.optional(keyEntries()),
+    '`name:sha256-hex[:scopes]`, separated by commas; `keys new` makes one',
+  ),
+  AUTH_JWKS_URL: setting(
+    v.optional(secureUrl()),
+    'where the keys of the issuer are; for bearer tokens, all three together',
+  ),
+  AUTH_ISSUER: setting(v.optional(v.string()), '`iss` of bearer tokens'),
+  AUTH_AUDIENCE: setting(v.optional(v.string()), '`aud` of bearer tokens'),
 };
 
-type AuthSettings = z.output<z.ZodObject<typeof authVariables>>;
+type AuthSettings = v.InferOutput<v.ObjectSchema<typeof authVariables, undefined>>;
 
 const TOGETHER = ['AUTH_JWKS_URL', 'AUTH_ISSUER', 'AUTH_AUDIENCE'] as const;
 
@@ -69,25 +71,28 @@ export function authContradictions(settings: Readonly<Record<string, string>>): 
 
 /** Reads entries that are separated by commas or, as in a file, by line breaks. A key is known by the bytes of its hash. */
 function keyEntries() {
-  return z.string().transform((text, context) =>
-    text.split(/\s*[,\n]\s*/).map((entry, index) => {
-      const [name = '', hash = '', scopes = 'read', ...others] = entry.split(':');
-      const key: ApiKeyEntry = {
-        name,
-        hash: hash.toLowerCase(),
-        scopes: [...new Set(scopes.split('+'))],
-      };
-      const isEntry = hash !== '' && others.length === 0;
-      const mistakes = isEntry
-        ? apiKeyMistakes(key)
-        : [
-            `is not name:sha256-hex or name:sha256-hex:scopes; the command \`${KEYS_NEW}\` makes one`,
-          ];
-      // The entry is not shown, because it may be the key itself.
-      for (const mistake of mistakes) context.addIssue(`entry ${index + 1} ${mistake}`);
-      const bytes: Uint8Array = Buffer.from(key.hash, 'hex');
-      return { ...key, hash: bytes };
-    }),
+  return v.pipe(
+    v.string(),
+    v.rawTransform(({ dataset, addIssue }) =>
+      dataset.value.split(/\s*[,\n]\s*/).map((entry, index) => {
+        const [name = '', hash = '', scopes = 'read', ...others] = entry.split(':');
+        const key: ApiKeyEntry = {
+          name,
+          hash: hash.toLowerCase(),
+          scopes: [...new Set(scopes.split('+'))],
+        };
+        const isEntry = hash !== '' && others.length === 0;
+        const mistakes = isEntry
+          ? apiKeyMistakes(key)
+          : [
+              `is not name:sha256-hex or name:sha256-hex:scopes; the command \`${KEYS_NEW}\` makes one`,
+            ];
+        // The entry is not shown, because it may be the key itself.
+        for (const mistake of mistakes) addIssue({ message: `entry ${index + 1} ${mistake}` });
+        const bytes: Uint8Array = Buffer.from(key.hash, 'hex');
+        return { ...key, hash: bytes };
+      }),
+    ),
   );
 }
 

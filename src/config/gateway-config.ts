@@ -1,6 +1,6 @@
 import { isSchema, parse } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { z } from 'zod';
+import * as v from 'valibot';
 import { OperatorMistake } from '../errors.ts';
 import type { Additions } from '../additions/additions.ts';
 
@@ -34,55 +34,56 @@ export function defineConfig(config: GatewayConfig): GatewayConfig {
 
 /** @param source the name of the file, for messages @throws OperatorMistake with all mistakes */
 export function checkGatewayConfig(exported: unknown, source: string): CheckedConfig {
-  const { error } = shape.safeParse(exported);
-  if (error) throw new OperatorMistake(`${source} has mistakes:\n${z.prettifyError(error)}`);
-  // The original, and not the copy of zod: a plugin or a schema must stay the same object.
+  const { issues } = v.safeParse(shape, exported);
+  if (issues) throw new OperatorMistake(`${source} has mistakes:\n${v.summarize(issues)}`);
+  // The original, and not a copy: a plugin or a schema must stay the same object.
   const config = exported as GatewayConfig;
   const plugins = (config.plugins ?? []).filter((plugin): plugin is Plugin => !!plugin);
   return { ...config, source, plugins };
 }
 
-const plugin = z.custom(
+const plugin = v.custom(
   (value) => value === undefined || value === null || value === false || isPlain(value),
   'must be a plugin, which is an object with hooks: call a function, as in useSentry(), and await a promise',
 );
 
-const subschema = z.custom(
+const subschema = v.custom(
   (value) => isPlain(value) && isSchema(value['schema']) && isExecutor(value['executor']),
   'must be { schema, executor }, with a GraphQLSchema and a function: build SDL, as in buildSchema(sdl), and await a promise',
 );
 
-const typeDefs = z
-  .unknown()
-  .superRefine((value, context) => {
-    for (const each of [value].flat(Infinity)) {
+const typeDefs = v.pipe(
+  v.unknown(),
+  v.rawCheck(({ dataset, addIssue }) => {
+    for (const each of [dataset.value].flat(Infinity)) {
       if (typeof each !== 'string') continue;
       try {
         parse(each);
       } catch (error) {
         // With the line and the column.
-        context.addIssue(`must be SDL: ${String(error)}`);
+        addIssue({ message: `must be SDL: ${String(error)}` });
       }
     }
-  })
-  .optional();
+  }),
+);
 
 /** The rest of what is passed on to graphql-tools is checked by it. */
-const shape = z.strictObject(
-  {
-    plugins: z.array(plugin, 'must be a list of plugins, as in [useSentry()]').optional(),
-    typeDefs,
-    resolvers: z.unknown().optional(),
-    subschemas: z
-      .array(subschema, 'must be a list of services, as in [{ schema, executor }]')
-      .optional(),
-  },
-  {
-    error: ({ code }) =>
-      code === 'invalid_type'
-        ? 'Its default export must be an object: write `export default defineConfig({ … })`, and await a promise'
-        : undefined,
-  },
+const shape = v.pipe(
+  v.custom(
+    isPlain,
+    'Its default export must be an object: write `export default defineConfig({ … })`, and await a promise',
+  ),
+  v.strictObject(
+    {
+      plugins: v.optional(v.array(plugin, 'must be a list of plugins, as in [useSentry()]')),
+      typeDefs: v.optional(typeDefs),
+      resolvers: v.optional(v.unknown()),
+      subschemas: v.optional(
+        v.array(subschema, 'must be a list of services, as in [{ schema, executor }]'),
+      ),
+    },
+    ({ expected, message }) => (expected === 'never' ? 'Unknown key' : message),
+  ),
 );
 
 function isExecutor(value: unknown): boolean {

@@ -1,17 +1,32 @@
-import { z } from 'zod';
+import * as v from 'valibot';
+
+/**
+ * Gives a variable its row in docs/reference.md.
+ *
+ * @param fallback describes a default that depends on something
+ */
+export function setting<Variable extends v.GenericSchema>(
+  variable: Variable,
+  description: string,
+  fallback?: string,
+) {
+  return v.pipe(variable, v.metadata({ description, fallback }));
+}
 
 /** A text that matches the pattern. @param message follows the name of the variable */
 export function matching(pattern: RegExp, message: string) {
-  return z.string().regex(pattern, message);
+  return v.pipe(v.string(), v.regex(pattern, message));
 }
 
 /** A whole number within bounds. */
 export function count(min: number, max: number, fallback: number) {
   const message = `must be a whole number from ${min} to ${max}, for example ${fallback}`;
-  return matching(/^\d{1,12}$/, message)
-    .default(String(fallback))
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, message);
+  return v.pipe(
+    v.optional(matching(/^\d{1,12}$/, message), String(fallback)),
+    v.transform(Number),
+    v.minValue(min, message),
+    v.maxValue(max, message),
+  );
 }
 
 /** One of these words. */
@@ -20,40 +35,47 @@ export function oneOf<const Words extends readonly string[]>(
   fallback: Words[number],
 ) {
   const list = new Intl.ListFormat('en', { style: 'long', type: 'disjunction' }).format(words);
-  return z.enum(words, `must be ${list}, for example ${fallback}`);
+  return v.picklist(words, `must be ${list}, for example ${fallback}`);
 }
 
 /** `true` or `false`. */
 export function trueOrFalse() {
-  return oneOf(['true', 'false'], 'true')
-    .default('false')
-    .transform((word) => word === 'true');
+  return v.pipe(
+    v.optional(oneOf(['true', 'false'], 'true'), 'false'),
+    v.transform((word) => word === 'true'),
+  );
 }
 
 /** `on` or `off`; undefined if it is not set. */
 export function onOrOff() {
-  return oneOf(['on', 'off'], 'off')
-    .transform((word) => word === 'on')
-    .optional();
+  return v.optional(
+    v.pipe(
+      oneOf(['on', 'off'], 'off'),
+      v.transform((word) => word === 'on'),
+    ),
+  );
 }
 
 /** A list separated by commas. @param isValid what each entry must be */
 export function listOf(isValid: (entry: string) => boolean, message: string) {
-  return z
-    .string()
-    .transform((text): readonly string[] => text.split(',').map((entry) => entry.trim()))
-    .refine((entries) => entries.every(isValid), message);
+  return v.pipe(
+    v.string(),
+    v.transform((text): readonly string[] => text.split(',').map((entry) => entry.trim())),
+    v.check((entries) => entries.every(isValid), message),
+  );
 }
 
 /** An address to which tokens are sent: https, or http on this machine. */
 export function secureUrl() {
-  return z
-    .url({
-      protocol: /^https?$/,
-      abort: true,
-      error: 'must be a complete URL, for example https://api.example.com',
-    })
-    .refine(isSecureUrl, 'must begin with https:// (http:// is allowed only for this machine)');
+  return v.pipe(
+    v.string(),
+    v.trim(),
+    v.check(
+      (text) => /^https?:\/\//i.test(text) && URL.canParse(text),
+      'must be a complete URL, for example https://api.example.com',
+    ),
+    v.check(isSecureUrl, 'must begin with https:// (http:// is allowed only for this machine)'),
+  );
 }
 
 export function isSecureUrl(text: string): boolean {
@@ -68,15 +90,17 @@ function isLoopback(hostname: string): boolean {
 
 /** An address without a final slash, to which paths are appended. */
 export function baseUrl() {
-  return secureUrl()
-    .refine((text) => {
+  return v.pipe(
+    secureUrl(),
+    v.check((text) => {
       const { search, hash, username, password, pathname } = new URL(text);
       return !(search || hash || username || password || /\/graphql\/*$/.test(pathname));
-    }, 'must be a plain base address: without user, query, fragment, or /graphql, which the gateway appends')
-    .transform((text) => {
+    }, 'must be a plain base address: without user, query, fragment, or /graphql, which the gateway appends'),
+    v.transform((text) => {
       const { origin, pathname } = new URL(text);
       return `${origin}${pathname}`.replace(/\/+$/, '');
-    });
+    }),
+  );
 }
 
 export function isOrigin(text: string): boolean {
@@ -84,17 +108,17 @@ export function isOrigin(text: string): boolean {
 }
 
 export function storeAddress(fallback: string) {
-  return z
-    .string()
-    .default(fallback)
-    .transform((text, context) => {
-      const address = readStoreAddress(text);
+  return v.pipe(
+    v.optional(v.string(), fallback),
+    v.rawTransform(({ dataset, addIssue, NEVER }) => {
+      const address = readStoreAddress(dataset.value);
       if (address) return address;
-      context.addIssue(
-        `must be sqlite:<file>, for example ${fallback}, or postgres://<user>:<password>@<host>/<database>`,
-      );
-      return z.NEVER;
-    });
+      addIssue({
+        message: `must be sqlite:<file>, for example ${fallback}, or postgres://<user>:<password>@<host>/<database>`,
+      });
+      return NEVER;
+    }),
+  );
 }
 
 export type StoreAddress =

@@ -1,5 +1,5 @@
 import { GraphQLError, Kind, type DocumentNode, type GraphQLSchema } from 'graphql';
-import { z } from 'zod';
+import * as v from 'valibot';
 import { OperatorMistakes, type OperatorMistake } from '../errors.ts';
 import { excessOf, parseWithin, type Limits } from './limits.ts';
 import { validationErrors } from './validation.ts';
@@ -80,21 +80,22 @@ function operationsOf({ definitions }: DocumentNode): (string | undefined)[] {
 }
 
 /** Written by generate-persisted-query-manifest of Apollo. */
-const apolloManifest = z.object({
-  format: z.literal('apollo-persisted-query-manifest'),
-  version: z.literal(1),
-  operations: z.array(z.object({ id: z.string().min(1), body: z.string() })),
+const apolloManifest = v.object({
+  format: v.literal('apollo-persisted-query-manifest'),
+  version: v.literal(1),
+  operations: v.array(v.object({ id: v.pipe(v.string(), v.minLength(1)), body: v.string() })),
 });
 
 /** Written by relay-compiler and the client preset of GraphQL Code Generator. */
-const textsById = z.record(z.string().min(1), z.string());
+const textsById = v.record(v.pipe(v.string(), v.minLength(1)), v.string());
 
 /** Reads a manifest in one of these two forms; undefined for any other. */
 function readManifest(
   content: unknown,
 ): readonly { readonly id: string; readonly text: string }[] | undefined {
-  const apollo = apolloManifest.safeParse(content);
-  if (apollo.success) return apollo.data.operations.map(({ id, body }) => ({ id, text: body }));
-  const map = textsById.safeParse(content);
-  return map.success ? Object.entries(map.data).map(([id, text]) => ({ id, text })) : undefined;
+  if (v.is(apolloManifest, content))
+    return content.operations.map(({ id, body }) => ({ id, text: body }));
+  if (!Array.isArray(content) && v.is(textsById, content))
+    return Object.entries(content).map(([id, text]) => ({ id, text }));
+  return undefined;
 }

@@ -39,7 +39,7 @@ test.each<[string, string | undefined, RegExp]>([
   ['throws an error', '\nthrow new Error("REVIEWS_URL is not set");', /REVIEWS_URL[^]*error\.ts:2/],
   ['needs a service that is down', "await fetch('http://127.0.0.1:9');", /fetch failed[^]*cause/],
   ['exports nothing', '', /Its default export must be an object/],
-  ['has an unknown key', exporting('plugin: []'), /Unrecognized key: "plugin"/],
+  ['has an unknown key', exporting('plugin: []'), /Unknown key\n +→ at plugin/],
   ['has one plugin', exporting('plugins: {}'), /must be a list of plugins/],
   ['awaits no plugin', exporting('plugins: [Promise.resolve()]'), /must be a plugin/],
   ['uses defineConfig', DEFINED, /must be a plugin/],

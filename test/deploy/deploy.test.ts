@@ -59,7 +59,7 @@ test.each(Object.entries(CONTAINERS))(
     expect(config.auth).toBeDefined();
     expect(config.tokenStoreKeys).toHaveLength(1);
     expect(config.allowedHosts).not.toHaveLength(0);
-    const known = [...Object.keys(variables.shape), 'NODE_OPTIONS'];
+    const known = [...Object.keys(variables.entries), 'NODE_OPTIONS'];
     for (const [name, value] of Object.entries(env)) {
       expect(known).toContain(name.replace(/_FILE$/, ''));
       if (name.endsWith('_FILE')) expect(dirname(value)).toBe(secrets);

@@ -121,7 +121,7 @@ function inFolder(calls: readonly NpmCall[], folder: string): NpmCall[] {
     args,
     env: {
       ...('RECRUITING_URL' in env && { TOKEN_STORE: `sqlite:${folder}/tokens.db` }),
-      ...Object.fromEntries(Object.entries(env).filter(([name]) => name in variables.shape)),
+      ...Object.fromEntries(Object.entries(env).filter(([name]) => name in variables.entries)),
     },
   }));
 }

@@ -92,7 +92,7 @@ test.each<[string, Settings, object | undefined, RegExp]>([
     {},
     /^The configuration has 2 mistakes:\n {2}- [^]*MAX_DRAINS must be a whole number from 1 to/,
   ],
-  ['a misspelled key', {}, { typeDef: '' }, /^config has mistakes:\n✖ Unrecognized key: "typeDef"/],
+  ['a misspelled key', {}, { typeDef: '' }, /^config has mistakes:\n× Unknown key\n  → at typeDef/],
   [
     'a configuration that is only named',
     { GATEWAY_CONFIG: 'gateway.config.ts' },

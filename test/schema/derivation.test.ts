@@ -258,9 +258,9 @@ const ofType = (type: string, byIdField: string) => ({ types: { [type]: { byId: 
 const NO_ID = 'there is no object type of that name with a plain field id.';
 
 test.each<[overrides: object, says: string]>([
-  [[], 'expected object'],
-  [{ feilds: {} }, 'Unrecognized key: "feilds"'],
-  [ofJobs({ all: 'x' }), 'Unrecognized key: "all"'],
+  [[], 'An object is expected'],
+  [{ feilds: {} }, 'Unknown key\n  → at feilds'],
+  [ofJobs({ all: 'x' }), 'Unknown key\n  → at fields.Query.jobs.all'],
   [ofField('Query.nobody', {}), 'The paged lists are: Query.notes, Query.jobs'],
   [ofField('Query.one', { page: 3 }), 'fields.Query.one: there is no such list'],
   [ofJobs({ after: 'first' }), 'because first, which adapters.json names, is not an optional'],
@@ -269,7 +269,7 @@ test.each<[overrides: object, says: string]>([
   [ofJobs({ identity: 'tags' }), 'tags is a list.'],
   [ofJobs({ identity: 'note' }), 'note is not a scalar.'],
   [ofJobs({ identity: 'done' }), 'done is a Boolean.'],
-  [ofJobs({ page: 0 }), 'expected number to be >0'],
+  [ofJobs({ page: 0 }), 'Expected >=1 but received 0\n  → at fields.Query.jobs.page'],
   [ofField('Query.notes', { count: 'items' }), 'NotePage has no field items: Int'],
   [ofField('Query.notes', { count: 'sized' }), 'NotePage has no field sized: Int'],
   [ofType('Nobody', 'one'), `types.Nobody.byId: ${NO_ID}`],
@@ -282,7 +282,7 @@ test.each<[overrides: object, says: string]>([
   [ofField('Query.notes(first:)', PII), 'Query.notes(first:): only object types'],
   [ofField('Named.name', PII), 'Write the scope at its types: Job.'],
   [{ types: { Thing: PII } }, 'Write the scope at its types: Job, Note.'],
-  [ofField('Note.text', { scop: 'pii' }), 'Unrecognized key: "scop"'],
+  [ofField('Note.text', { scop: 'pii' }), 'Unknown key\n  → at fields.Note.text.scop'],
   [ofField('Note.text', { scope: 'p ii' }), 'must be a scope'],
   [ofField('Note.text', { scope: 'read' }), 'must not be read, drain, write or router'],
   [ofField('Note.text', { ...PII, page: 3 }), 'fields.Note.text: there is no such list.'],

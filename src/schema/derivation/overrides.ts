@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as v from 'valibot';
 import { OperatorMistake } from '../../errors.ts';
 
 /*
@@ -9,46 +9,63 @@ import { OperatorMistake } from '../../errors.ts';
 const OPERATION_SCOPES: ReadonlySet<string> = new Set(['read', 'drain', 'write', 'router']);
 
 /** As OAuth writes it (RFC 6749, 3.3), without what separates the scopes of an API key. */
-const SCOPE = z
-  .string()
-  .regex(/^[!#-*\-.-[\]-~]+$/, 'must be a scope: printable ASCII without space, comma, +, " and \\')
-  .refine((scope) => !OPERATION_SCOPES.has(scope), {
-    message:
-      'must not be read, drain, write or router, which say what operations a caller may send',
-  });
+const SCOPE = v.pipe(
+  v.string(),
+  v.regex(
+    /^[!#-*\-.-[\]-~]+$/,
+    'must be a scope: printable ASCII without space, comma, +, " and \\',
+  ),
+  v.check(
+    (scope) => !OPERATION_SCOPES.has(scope),
+    'must not be read, drain, write or router, which say what operations a caller may send',
+  ),
+);
 
-const FILE = z.strictObject({
+const FILE = known({
   /** By coordinate, for example `Query.persons`. Everything except the scope is for paged fields. */
-  fields: z
-    .record(
-      z.string(),
-      z.strictObject({
-        skip: z.boolean().optional(),
-        page: z.int().positive().optional(),
+  fields: v.optional(
+    v.record(
+      v.string(),
+      known({
+        skip: v.optional(v.boolean()),
+        page: v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(1))),
         /** The field that identifies a record, where none is called `id`. */
-        identity: z.string().optional(),
+        identity: v.optional(v.string()),
         /** The page's field with the number of records of all pages. */
-        count: z.string().optional(),
+        count: v.optional(v.string()),
         /** The argument with the cursor, where several may be the one. */
-        after: z.string().optional(),
-        scope: SCOPE.optional(),
+        after: v.optional(v.string()),
+        scope: v.optional(SCOPE),
       }),
-    )
-    .default({}),
-  types: z
-    .record(
-      z.string(),
-      z.strictObject({
+    ),
+    {},
+  ),
+  types: v.optional(
+    v.record(
+      v.string(),
+      known({
         /** The root field that returns a record by its id; null: no field does. */
-        byId: z.string().nullable().optional(),
-        scope: SCOPE.optional(),
+        byId: v.nullish(v.string()),
+        scope: v.optional(SCOPE),
       }),
-    )
-    .default({}),
+    ),
+    {},
+  ),
 });
 
+/** An object that has only these keys. */
+function known<const Entries extends v.ObjectEntries>(entries: Entries) {
+  const object = v.strictObject(entries, ({ expected, message }) =>
+    expected === 'never' ? 'Unknown key' : message,
+  );
+  return v.pipe(
+    v.custom((value) => !Array.isArray(value), 'An object is expected'),
+    object,
+  );
+}
+
 /** What adapters.json says. */
-export type Overrides = Readonly<z.infer<typeof FILE>>;
+export type Overrides = Readonly<v.InferOutput<typeof FILE>>;
 export type FieldOverride = Readonly<Overrides['fields'][string]>;
 
 /** For messages. */
@@ -61,9 +78,9 @@ export const SUBJECT = 'adapters.json, beside the schema snapshot,';
  * @throws OperatorMistake
  */
 export function readOverrides(json: unknown): Overrides {
-  const { data, error } = FILE.safeParse(json ?? {});
-  if (data) return data;
-  throw new OperatorMistake(`${SUBJECT} is not valid:\n${z.prettifyError(error)}`);
+  const { success, output, issues } = v.safeParse(FILE, json ?? {});
+  if (success) return output;
+  throw new OperatorMistake(`${SUBJECT} is not valid:\n${v.summarize(issues)}`);
 }
 
 /** The scopes that adapters.json gives to types and fields, whatever the schema. */
