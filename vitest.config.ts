@@ -2,11 +2,13 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { testGroups } from './test/support/processes/test-groups.ts';
 
-const { inProcess, ofProcesses, nightly } = testGroups();
-/** A file that takes more than two seconds, by CPU or by waiting, in `npm run test:fast` is named so. */
-const isLong = (file: string) => file.endsWith('.long.test.ts');
+/** Takes more than two seconds, by CPU or by waiting, in `npm run test:fast`. */
+const LONG = 'test/**/*.long.test.ts';
+/** Starts other processes. */
+const PROCESSES = 'test/**/{*.,}processes.test.ts';
+/** Takes minutes. */
+const NIGHTLY = 'test/**/*.nightly.test.ts';
 
 export default defineConfig({
   // Vitest would give our files another build of graphql than Node gives the libraries, and two copies of graphql
@@ -49,7 +51,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'fast',
-          include: inProcess.filter((file) => !isLong(file)),
+          include: ['test/**/*.test.ts'],
+          exclude: [LONG, PROCESSES, NIGHTLY],
           setupFiles: ['test/support/processes/no-processes.ts'],
           sequence: { groupOrder: 1 },
           // One more than there are cores: some tests wait for timeouts.
@@ -60,7 +63,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'long',
-          include: inProcess.filter(isLong),
+          include: [LONG],
           setupFiles: ['test/support/processes/no-processes.ts'],
           sequence: { groupOrder: 1 },
           // One more than there are cores: some tests wait for timeouts.
@@ -71,7 +74,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'processes',
-          include: ofProcesses,
+          include: [PROCESSES],
           sequence: { groupOrder: 2 },
           // More than there are cores: a worker often waits for disks, processes and clocks.
           maxWorkers: availableParallelism() + 3,
@@ -82,7 +85,7 @@ export default defineConfig({
         test: {
           // `npm run test:nightly` runs it, and `npm test` leaves it out.
           name: 'nightly',
-          include: nightly,
+          include: [NIGHTLY],
           sequence: { groupOrder: 3 },
           // The soak measures time and memory.
           maxWorkers: 1,
