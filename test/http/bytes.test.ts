@@ -1,12 +1,10 @@
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { listen } from '../../src/http/listen.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { headOf, openBare } from '../support/clients/bare-client.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
-import { post, startFront, type Body, type Front } from './front.ts';
+import { post, startFront, startFullFront, type Body, type Front } from './front.ts';
 
 // Bytes that arrive on a socket, and the status and the end of what is sent back.
 
@@ -16,7 +14,7 @@ const MAX = 100_000;
 let front: Front;
 beforeAll(async () => {
   const auth = { apiKeys: [entryFor(KEY, 'reader', 'read', 'drain')], jwt: undefined };
-  front = await startFront({
+  front = await startFullFront({
     config: { auth, maxBodyBytes: MAX, graphiql: false, introspection: true },
   });
 });
@@ -151,17 +149,15 @@ test('a client that leaves in the middle of its body does no harm', async () => 
 const LONG = Array.from({ length: 24_000 }, (_, at) => `é${at}`).join(' ');
 
 test('a body in parts of any sizes is read as it was sent, and so is an answer of the service', async () => {
-  await using gateway = await startGatewayOverService();
-  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-  onTestFinished(() => server.close());
-  const { service } = gateway;
+  await using other = await startFront();
+  const { service } = other;
   service.answer(answerInParts);
   const query = 'query ($after: String) { persons(after: $after) { items { firstName } } }';
   const variables = { after: LONG };
   const request = () => withBody(partsOf(JSON.stringify({ query, variables })));
   for (const answer of [
-    fetch(`${server.url}/graphql`, request()),
-    gateway.fetch('/graphql', request()),
+    fetch(`${other.url}/graphql`, request()),
+    other.fetch('/graphql', request()),
   ]) {
     const { data } = (await (await answer).json()) as Body;
     expect(data).toEqual({ persons: { items: [{ firstName: LONG }] } });
@@ -174,11 +170,11 @@ test.each<[string, number, () => Iterable<unknown> | AsyncIterable<unknown>]>([
   ['fails', 200, failing],
   ['gives text', 200, () => ['{', '}']],
 ])('a body through fetch that %s is refused, and the next one is read', async (_, status, body) => {
-  const refused = await front.gateway.fetch('/graphql', withBody(body()));
+  const refused = await front.fetch('/graphql', withBody(body()));
   expect(refused.status).toBe(status);
   const { errors } = (await refused.json()) as Body;
   expect(errors![0]!.extensions.code).toBe('BAD_USER_INPUT');
-  const next = await front.gateway.fetch('/graphql', post(ASK, { 'x-api-key': KEY }));
+  const next = await front.fetch('/graphql', post(ASK, { 'x-api-key': KEY }));
   expect(await next.json()).toEqual({ data: { me: { id: 1 } } });
 });
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { startFront, type Body, type Front } from './front.ts';
+import { startFullFront, type Body, type Front } from './front.ts';
 
 // Every request goes through a socket and through `fetch`, to a gateway without plugins, which answers it early, and to
 // one with a plugin that has every hook, which sends it through the whole pipeline of Yoga. All four answers are equal.
@@ -111,14 +111,14 @@ const allFronts = () => [plain, hooked].flatMap((fronts) => Object.values(fronts
 
 async function startAll(options: TestGatewayOptions): Promise<Fronts> {
   const started = Object.entries(GATEWAYS).map(
-    async ([name, given]) => [name, await startFront({ ...given, ...options })] as const,
+    async ([name, given]) => [name, await startFullFront({ ...given, ...options })] as const,
   );
   const fronts = Object.fromEntries(await Promise.all(started)) as Fronts;
   for (const send of [throughFetch, overSocket]) {
     await send(fronts.spent, query('{ candidates(first: 1) { items { id } } }'));
   }
-  fronts.stopping.gateway.gateway.sayNotReady();
-  await fronts.stopped.gateway.gateway.close();
+  fronts.stopping.gateway.sayNotReady();
+  await fronts.stopped.gateway.close();
   return fronts;
 }
 
@@ -745,8 +745,8 @@ test.each(REFUSED)('%s is refused alike on every way', async (_, sent, status, c
 });
 
 test('nothing of a refused request is logged', () => {
-  for (const { gateway } of allFronts()) {
-    expect(JSON.stringify(gateway.logged)).not.toMatch(`${SECRET}|${REPEATED}`);
+  for (const { logged } of allFronts()) {
+    expect(JSON.stringify(logged)).not.toMatch(`${SECRET}|${REPEATED}`);
   }
 });
 
@@ -773,7 +773,7 @@ test.each(OTHERS)('%s is answered alike on every way', async (_, sent, status, t
 });
 
 test('the name of a trusted operation is logged and counted, and no other name', async () => {
-  const { logged, gateway } = plain.listed.gateway;
+  const { logged, gateway } = plain.listed;
   for (const [body, operation] of [
     [{ id: HASH }, 'Me'],
     [{ id: 'pair', operationName: 'Two' }, 'Two'],
@@ -818,7 +818,7 @@ test('an answer has its headers on every way, and a line in the log', async () =
     vary: 'Origin',
   });
   for (const { guarded } of [plain, hooked]) {
-    const lines = guarded.gateway.logged.filter(({ requestId }) => requestId === 'mine');
+    const lines = guarded.logged.filter(({ requestId }) => requestId === 'mine');
     expect(lines).toHaveLength(2);
     expect(lines[0]).toMatchObject({ status: 200, caller: 'reader', operationType: 'query' });
   }
@@ -898,7 +898,7 @@ function textOf(body: unknown): string | Buffer<ArrayBuffer> {
 async function throughFetch({ gateway }: Front, sent: SentRequest): Promise<Answered> {
   const { method, path, host, headers, text: body } = sendable(sent);
   const init = { method, headers, ...(body !== undefined && { body }) };
-  const response = await gateway.gateway.handler.fetch(new Request(`http://${host}${path}`, init));
+  const response = await gateway.handler.fetch(new Request(`http://${host}${path}`, init));
   return {
     status: response.status,
     headers: Object.fromEntries(response.headers),

@@ -1,37 +1,36 @@
 import { listen } from '../../src/http/listen.ts';
-import { startService, type Service } from '../service/service.ts';
-import {
-  startGateway,
-  type TestGateway,
-  type TestGatewayOptions,
-} from '../support/gateway/gateway.ts';
 import { fullSdl, fullService } from '../service/full.ts';
+import type { ServiceOptions } from '../service/service.ts';
+import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 
-/** A gateway over the full service on a real port, so that the tests include what Node does to a request. */
-export interface Front extends AsyncDisposable {
+/** A gateway that also listens on a port, so that the tests include what Node does to a request. */
+export interface Front extends GatewayOverService {
   readonly url: string;
-  readonly gateway: TestGateway;
-  readonly service: Service;
-  /** What the mutations of the upstream have done. */
-  readonly sent: { renames: number };
 }
 
-export async function startFront(options: TestGatewayOptions = {}): Promise<Front> {
-  const { schema, sent } = fullService();
-  const service = await startService({ schema });
-  const gateway = await startGateway(service, { snapshot: fullSdl, ...options });
+export async function startFront(
+  service: ServiceOptions = {},
+  options: TestGatewayOptions = {},
+): Promise<Front> {
+  const gateway = await startGatewayOverService(service, options);
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   return {
+    ...gateway,
     url: server.url,
-    gateway,
-    service,
-    sent,
     [Symbol.asyncDispose]: async () => {
       await server.close();
       await gateway[Symbol.asyncDispose]();
-      await service.close();
     },
   };
+}
+
+/** In front of the service that has every kind of field. */
+export function startFullFront(options: TestGatewayOptions = {}): Promise<Front> {
+  return startFront(fullService(), { snapshot: fullSdl, ...options });
 }
 
 /** A POST as GraphQL clients send it. A text is sent unchanged. */

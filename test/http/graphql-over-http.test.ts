@@ -1,10 +1,10 @@
 import { serverAudits } from 'graphql-http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startFront, type Front } from './front.ts';
+import { startFullFront, type Front } from './front.ts';
 
 let front: Front;
 beforeAll(async () => {
-  front = await startFront();
+  front = await startFullFront();
 });
 afterAll(() => front[Symbol.asyncDispose]());
 

@@ -8,7 +8,7 @@ import { entryFor } from '../support/gateway/api-key.ts';
 import { codesOf } from '../support/gateway/codes.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { serveHere } from '../support/gateway/run-here.ts';
-import { post, startFront } from './front.ts';
+import { post, startFullFront } from './front.ts';
 
 const KEY = 'key-of-somebody';
 const AUTH = { apiKeys: [entryFor(KEY, 'a', 'read')], jwt: undefined };
@@ -143,7 +143,7 @@ describe('callers without credentials behind a proxy', () => {
     ['the proxy itself without an entry', ['10.1.2.3,'], [], true],
     ['the proxy itself without TRUST_PROXY', ['10.1.2.3'], ['10.1.2.4'], true, false],
   ])('share a budget by %s', async (_, left, right, isShared, trustProxy = true) => {
-    await using front = await startFront({ config: { pagesPerMinute: 1, trustProxy } });
+    await using front = await startFullFront({ config: { pagesPerMinute: 1, trustProxy } });
     /** The codes of an operation that costs a page, sent with these headers of a proxy. */
     const codes = async (alias: string, forwarded: string[]) => {
       const headers = { 'content-type': 'application/json', 'x-forwarded-for': forwarded };

@@ -1,15 +1,10 @@
 import { createHmac, createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { listen, type Listening } from '../../../src/http/listen.ts';
 import { headOf, openBare } from '../../support/clients/bare-client.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
-import {
-  startGatewayOverService,
-  type GatewayOverService,
-} from '../../support/gateway/over-service.ts';
 import { makeExecutableSchema, personPages, PERSONS } from '../../service/lists.ts';
-import { post, type Body } from '../front.ts';
+import { post, startFront, type Body, type Front } from '../front.ts';
 import { seconds, startIssuer, type Issuer } from './issuer.ts';
 
 // Which callers are admitted, and what each of them may do. The scopes of operations are in every-way.test.ts.
@@ -45,19 +40,16 @@ const apiKeys = [
 const SUBJECT = 'ada-lovelace';
 
 let issuer: Issuer;
-let gateway: GatewayOverService;
-let server: Listening;
+let gateway: Front;
 beforeAll(async () => {
   issuer = await startIssuer();
   await issuer.addKey('RS256', 'rsa');
   await issuer.addKey('EdDSA', 'ed');
   const config = { auth: { apiKeys, jwt: issuer.jwt }, mutations: 'all' as const, maxAliases: 1 };
   const overrides = { fields: { 'Person.email': { scope: 'pii' } } };
-  gateway = await startGatewayOverService({ schema }, { snapshot: SDL, overrides, config });
-  server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+  gateway = await startFront({ schema }, { snapshot: SDL, overrides, config });
 });
 afterAll(async () => {
-  await server.close();
   await gateway[Symbol.asyncDispose]();
   await issuer[Symbol.asyncDispose]();
 });
@@ -256,7 +248,7 @@ test('of two credentials of one kind neither is accepted, none is read from the 
     [`${get}&x-api-key=${PORTAL} ${head}`, 401],
     [`POST /graphql ${head}Content-Type: application/json\r\nContent-Length: 100\r\n`, 401],
   ] as const) {
-    const answer = await headOf(openBare(server, `${text}\r\n`));
+    const answer = await headOf(openBare(gateway, `${text}\r\n`));
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   }
 });
