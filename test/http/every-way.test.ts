@@ -153,6 +153,7 @@ const TWO = `query Look { me { id } } ${RENAME.replace('mutation', 'mutation Cha
 const LOOK_OR_SDL = 'query A { me { id } } query B { _service { sdl } }';
 const asGate = { headers: { 'x-api-key': GATE } };
 const asWriter = { headers: { 'x-api-key': WRITER } };
+const IN_PARTS = 'multipart/mixed';
 const anonymous = { 'x-api-key': '' };
 /** A GET that has only these headers to tell that no page of another site has sent it. */
 const onlyWith = (headers: Record<string, string>): SentRequest => ({
@@ -444,6 +445,18 @@ const REFUSED: readonly Row[] = [
       ...query('{ candidate(id: "Did you mean x?") { id } }'),
       says: /"Did you mean x\?"/,
     },
+    'an operation that a caller of parts has wrong': {
+      headers: { accept: IN_PARTS },
+      ...query('{ nothing }'),
+    },
+    'a stream of the edges': '{ candidatesConnection { edges @stream { cursor } } }',
+    'a stream of a page': '{ candidates @stream { items { id } } }',
+    'a stream with a negative number of first records':
+      '{ allCandidates @stream(initialCount: -1) { id } }',
+    'a stream with null for its condition': query(
+      'query ($n: Boolean = true) { allCandidates @stream(if: $n) { id } }',
+      { variables: { n: null } },
+    ),
     'a fragment in itself': [
       '{ me { ...A } } fragment A on Candidate { friends { ...A } }',
       /Cannot spread fragment "A" within itself/,
@@ -539,6 +552,16 @@ const REFUSED: readonly Row[] = [
     },
     { to: 'open' },
   ),
+  ...refused(200, 'BAD_USER_INPUT', {
+    'an operation that a caller of JSON has wrong': {
+      headers: { accept: 'application/json' },
+      ...query('{ nothing }'),
+    },
+    'a stream with null for its first records': query(
+      'query ($n: Int) { allCandidates @stream(initialCount: $n) { id } }',
+      { variables: { n: null } },
+    ),
+  }),
   ...refused(200, 'CURSOR_INVALID', {
     'a cursor that is not one': '{ candidatesConnection(first: 1, after: "x") { nodes { id } } }',
   }),
@@ -721,7 +744,7 @@ const OTHERS: readonly Row[] = [
   [
     'a stream',
     {
-      headers: { accept: 'multipart/mixed' },
+      headers: { accept: IN_PARTS },
       ...query('{ allCandidates(limit: 60) @stream(initialCount: 2) { id } }'),
     },
     200,
@@ -747,17 +770,6 @@ test.each(REFUSED)('%s is refused alike on every way', async (_, sent, status, c
 test('nothing of a refused request is logged', () => {
   for (const { logged } of allFronts()) {
     expect(JSON.stringify(logged)).not.toMatch(`${SECRET}|${REPEATED}`);
-  }
-});
-
-test('a 405 lists the allowed methods, and no cache keeps a refusal', async () => {
-  for (const [sent, name, value] of [
-    [{ method: 'PUT', body: {} }, 'allow', 'GET, POST'],
-    [inAddress(RENAME), 'allow', 'POST'],
-    [{ headers: anonymous, ...inAddress('{ me { id } }') }, 'cache-control', 'no-store'],
-    [{ to: 'open', body: ofApollo(HASH) }, 'cache-control', 'private, no-store'],
-  ] as const) {
-    expect((await answerOnEveryWay(sent)).headers[name]).toBe(value);
   }
 });
 
@@ -793,34 +805,50 @@ test('the name of a trusted operation is logged and counted, and no other name',
   expect(metrics).not.toMatch(/operation="(?:abc|Mine)"/);
 });
 
-test('a page of a listed origin may send JSON and a credential', async () => {
-  const mayBeSent =
-    'content-type, authorization, x-api-key, apollo-require-preflight, x-apollo-operation-name, ' +
-    'graphql-client-name, graphql-client-version, apollographql-client-name, apollographql-client-version, ' +
-    'x-request-id, traceparent, tracestate';
-  expect(await answerOnEveryWay(preflightFrom(LISTED))).toMatchObject({
-    status: 204,
-    headers: {
+test.each<[string, SentRequest, headers: Readonly<Record<string, string>>]>([
+  ['a 405 lists the allowed methods', { method: 'PUT', body: {} }, { allow: 'GET, POST' }],
+  ['a 405 for a mutation lists the other method', inAddress(RENAME), { allow: 'POST' }],
+  [
+    'no cache keeps the refusal of a caller',
+    { headers: anonymous, ...inAddress('{ me { id } }') },
+    { 'cache-control': 'no-store' },
+  ],
+  [
+    'no cache keeps the refusal of a hash',
+    { to: 'open', body: ofApollo(HASH) },
+    { 'cache-control': 'private, no-store' },
+  ],
+  [
+    'a page of a listed origin may send JSON and a credential',
+    preflightFrom(LISTED),
+    {
       'access-control-allow-methods': 'GET, POST',
-      'access-control-allow-headers': mayBeSent,
+      'access-control-allow-headers':
+        'content-type, authorization, x-api-key, apollo-require-preflight, x-apollo-operation-name, ' +
+        'graphql-client-name, graphql-client-version, apollographql-client-name, apollographql-client-version, ' +
+        'x-request-id, traceparent, tracestate',
       'access-control-max-age': '7200',
     },
-  });
+  ],
+  [
+    'a page of a listed origin may read what an answer says about itself',
+    { headers: { origin: LISTED }, ...query('{ __typename }') },
+    {
+      'access-control-expose-headers': 'retry-after, www-authenticate, x-request-id',
+      'cache-control': 'private, no-store',
+      'content-type': 'application/graphql-response+json; charset=utf-8',
+    },
+  ],
+])('%s, on every way', async (_, sent, headers) => {
+  expect((await answerOnEveryWay(sent)).headers).toMatchObject(headers);
 });
 
-test('an answer has its headers on every way, and a line in the log', async () => {
-  const headers = { origin: LISTED, 'x-request-id': 'mine' };
-  expect((await answerOnEveryWay({ headers, ...query('{ __typename }') })).headers).toEqual({
-    'access-control-allow-origin': LISTED,
-    'access-control-expose-headers': 'retry-after, www-authenticate, x-request-id',
-    'cache-control': 'private, no-store',
-    'content-type': 'application/graphql-response+json; charset=utf-8',
-    vary: 'Origin',
-  });
+test('a request has a line in the log on every way', async () => {
+  await answerOnEveryWay({ headers: { 'x-request-id': 'mine' }, ...query('{ __typename }') });
   for (const { guarded } of [plain, hooked]) {
     const lines = guarded.logged.filter(({ requestId }) => requestId === 'mine');
-    expect(lines).toHaveLength(2);
-    expect(lines[0]).toMatchObject({ status: 200, caller: 'reader', operationType: 'query' });
+    const line = { status: 200, caller: 'reader', operationType: 'query' };
+    expect(lines).toMatchObject([line, line]);
   }
 });
 

@@ -52,15 +52,3 @@ test.each<[accept: string | null, whole: string | undefined, streamed?: string]>
     }
   },
 );
-
-test.each([
-  [GRAPHQL, 400, GRAPHQL],
-  ['application/json', 200, JSON_],
-  ['multipart/mixed', 400, JSON_],
-])(
-  'an invalid operation of a caller that accepts %s has status %i',
-  async (accept, status, type) => {
-    const response = await ask(gateway, '{ nothing }', {}, accept);
-    expect([response.status, response.headers.get('content-type')]).toEqual([status, type]);
-  },
-);

@@ -143,19 +143,6 @@ test('when the first page fails, the answer is whole', async () => {
   ]);
 });
 
-test.each([
-  ['{ allPersons @stream(initialCount: -1) { id } }', {}],
-  ['query ($n: Int) { allPersons @stream(initialCount: $n) { id } }', { n: null }],
-  ['query ($n: Boolean = true) { allPersons @stream(if: $n) { id } }', { n: null }],
-  ['{ personsConnection { edges @stream { cursor } } }', {}],
-  ['{ persons @stream { items { id } } }', {}],
-])('a mistake is refused before anything is requested: %s %o', async (query, variables) => {
-  await using gateway = await startGatewayOverService();
-  const parts = await all(gateway, query, variables);
-  expect(parts).toMatchObject([{ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] }]);
-  expect(gateway.service.stats.requests.graphql).toBe(0);
-});
-
 test('every payload of a stream says where to go on behind its records', async () => {
   await using gateway = await startGatewayOverService();
   const query =
@@ -171,16 +158,6 @@ test('every payload of a stream says where to go on behind its records', async (
     );
   }
   expect(sent).toBe(137);
-});
-
-test('a client that falls behind the walk that it shares gets the rest once', async () => {
-  await using gateway = await startGatewayOverService({ persons: 1_500 });
-  const query = '{ allPersons @stream { id } }';
-  const slow = partsOf(await ask(gateway, query));
-  const parts = [await next(slow), await next(slow)];
-  expect(whole(await all(gateway, query))).toHaveLength(1_500);
-  for await (const part of slow) parts.push(part);
-  expect(whole(parts)).toEqual(gateway.service.persons.all().map(({ id }) => ({ id })));
 });
 
 test('after a stream that fails, the next one follows', async () => {

@@ -9,53 +9,24 @@ import {
 } from 'graphql';
 import { createGraphQLError, type Plugin } from 'graphql-yoga';
 import { Registry } from 'prom-client';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { post } from '../http/front.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startFront, type Front } from '../http/front.ts';
 import { json } from '../service/replies.ts';
-import { entryFor } from '../support/gateway/api-key.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import { startGateway, type TestGateway } from '../support/gateway/gateway.ts';
 import {
-  startGatewayOverService,
-  type GatewayOverService,
-} from '../support/gateway/over-service.ts';
+  CONFIG,
+  got,
+  IN_PARTS,
+  ORIGIN,
+  PAGE,
+  READER,
+  startWith,
+  STREAM,
+  WRITER,
+} from './gateway.ts';
 
 // Plugins that change an operation or its answer, or answer themselves.
-
-const READER = 'key-of-a-reader';
-const WRITER = 'key-of-a-writer';
-const apiKeys = [entryFor(READER, 'reader', 'read', 'drain'), entryFor(WRITER, 'writer', 'write')];
-const ORIGIN = 'https://app.example.test';
-const config = {
-  auth: { apiKeys, jwt: undefined },
-  corsOrigins: [ORIGIN],
-  maxAliases: 4,
-  introspection: false,
-};
-const PAGE = '{ persons(first: 3) { items { id firstName } } }';
-const STREAM = '{ allPersons(limit: 120) @stream(initialCount: 2) { id firstName } }';
-
-async function startWith(...plugins: Plugin[]): Promise<GatewayOverService> {
-  const gateway = await startGatewayOverService({}, { config, plugins });
-  onTestFinished(() => gateway[Symbol.asyncDispose]());
-  return gateway;
-}
-
-interface Sent {
-  readonly accept?: string;
-  readonly key?: string;
-  readonly headers?: object;
-  readonly variables?: object;
-  readonly operationName?: string | undefined;
-}
-
-async function got(gateway: TestGateway, query: string, sent: Sent = {}) {
-  const { accept = 'application/json', key = READER, headers = {}, ...others } = sent;
-  const all = { accept, 'x-api-key': key, origin: ORIGIN, ...headers };
-  const response = await gateway.fetch('/graphql', post({ query, ...others }, all));
-  const { 'x-request-id': _, ...shown } = Object.fromEntries(response.headers);
-  return { status: response.status, headers: shown, text: await response.text() };
-}
 
 const ownPath: Plugin = {
   onRequest: ({ url, fetchAPI, endResponse }) => {
@@ -63,13 +34,9 @@ const ownPath: Plugin = {
   },
 };
 
-test.each([
-  ['alone', [ownPath]],
-  ['beside another plugin', [everyHook(), ownPath]],
-])(
-  'a plugin that serves a path of its own gets it behind the checks of host and credential, %s',
-  async (_, plugins) => {
-    const { gateway } = await startWith(...plugins);
+test('a plugin that serves a path of its own gets it behind the checks of host and credential, alone or beside another plugin', async () => {
+  for (const plugins of [[ownPath], [everyHook(), ownPath]]) {
+    const { gateway } = await startWith(plugins);
     for (const [address, key, status] of [
       ['http://localhost/report', READER, 200],
       ['http://localhost/report', '', 401],
@@ -80,8 +47,8 @@ test.each([
       expect(response.status).toBe(status);
       expect((await response.text()) === 'mine').toBe(status === 200);
     }
-  },
-);
+  }
+});
 
 const refusing = (code: string, http: object) =>
   createGraphQLError('Not now.', { extensions: { code, http } });
@@ -90,8 +57,16 @@ const answering = (result: ExecutionResult): Plugin => ({
 });
 const MINE = { 'x-mine': '1' };
 const VALUES = [1, '\u2028', null, undefined, { id: 1, gone: undefined }];
-const DATA = { list: VALUES, gone: undefined, at: new Date(0), none: [], 'a "key"': VALUES };
-const LONG = { long: Array.from({ length: 2_500 }, (_, at) => ({ at })), gone: undefined, last: 1 };
+const LONG = Array.from({ length: 2_500 }, (_, at) => ({ at }));
+const DATA = {
+  list: VALUES,
+  gone: undefined,
+  at: new Date(0),
+  none: [],
+  'a "key"': VALUES,
+  LONG,
+  last: 1,
+};
 
 test.each<[string, Plugin, status: number, mine: string | undefined, body: unknown]>([
   [
@@ -105,10 +80,8 @@ test.each<[string, Plugin, status: number, mine: string | undefined, body: unkno
     '1',
     'mine',
   ],
-  ['a result in onExecute', answering({ data: { me: 1 } }), 200, undefined, { data: { me: 1 } }],
-  ['a long list', answering({ data: LONG }), 200, undefined, { data: { ...LONG } }],
   [
-    'values that JSON writes in other words, and a status for HTTP',
+    'values that JSON writes in other words, a long list, and a status for HTTP',
     answering({ data: DATA, extensions: { cost: 1, http: { status: 203, headers: MINE } } }),
     203,
     '1',
@@ -156,10 +129,10 @@ test.each<[string, Plugin, status: number, mine: string | undefined, body: unkno
     { data: { mine: 1 } },
   ],
 ])('a plugin can answer with %s', async (_, plugin, expected, mine, body) => {
-  const gateway = await startWith(plugin);
+  const gateway = await startWith([plugin]);
   for (const [query, accept] of [
     [PAGE, 'application/json'],
-    [STREAM, 'multipart/mixed'],
+    [STREAM, IN_PARTS],
   ] as const) {
     const { status, headers, text } = await got(gateway, query, { accept });
     expect([status, headers['x-mine']]).toEqual([expected, mine]);
@@ -176,25 +149,20 @@ function said(code: string) {
   return { message: 'Not now.', extensions: { code } };
 }
 
-test.each([
-  ['no plugin', []],
-  ['a plugin', [everyHook()]],
-])('what the service calls http is passed on, and sets no status, with %s', async (_, plugins) => {
-  const gateway = await startWith(...plugins);
+test('what the service calls http is passed on, and sets no status, with a plugin or without', async () => {
   const http = { status: 418, headers: MINE };
   const error = { message: 'No.', path: ['persons'], extensions: { code: 'NO', http } };
   const extensions = { http, cost: 1 };
-  gateway.service.answer(json({ data: { persons: null }, errors: [error], extensions }));
-  for (const query of [PAGE, '{ allPersons { id } }']) {
-    const { status, headers, text } = await got(gateway, query);
-    expect([status, headers['x-mine']]).toEqual([200, undefined]);
-    const answer = JSON.parse(text) as ExecutionResult;
-    expect(answer.errors).toMatchObject([{ message: 'No.', extensions: error.extensions }]);
-    if (query === PAGE) expect(answer.extensions).toEqual(extensions);
+  for (const plugins of [[], [everyHook()]]) {
+    const gateway = await startWith(plugins);
+    for (const errors of [undefined, [error]]) {
+      const body = { data: { persons: null }, errors, extensions };
+      gateway.service.answer(json(body));
+      const { status, headers, text } = await got(gateway, PAGE);
+      expect([status, headers['x-mine']]).toEqual([200, undefined]);
+      expect(JSON.parse(text)).toMatchObject(JSON.parse(JSON.stringify(body)) as object);
+    }
   }
-  const withoutErrors = { data: { persons: null }, extensions };
-  gateway.service.answer(json(withoutErrors));
-  expect(JSON.parse((await got(gateway, PAGE)).text)).toEqual(withoutErrors);
 });
 
 const COUNTED = 'query ($count: Int!) { persons(first: $count) { items { id } } }';
@@ -279,7 +247,7 @@ test.each<[string, readonly Plugin[], expected: object, query?: string]>([
   'an operation that a plugin changes %s',
   async (_, plugins, expected, query = '{ __typename }') => {
     for (const plugin of plugins) {
-      const gateway = await startWith(plugin);
+      const gateway = await startWith([plugin]);
       const operationName = query === TWO ? 'One' : undefined;
       for (let time = 0; time < 2; time += 1) {
         const { text } = await got(gateway, query, { variables: { count: 1 }, operationName });
@@ -292,9 +260,8 @@ test.each<[string, readonly Plugin[], expected: object, query?: string]>([
 );
 
 test('a plugin cannot make a mutation of a GET', async () => {
-  const gateway = await startWith({
-    onParams: ({ setParams }) => setParams({ query: 'mutation { rename }' }),
-  });
+  const query = 'mutation { rename }';
+  const gateway = await startWith([{ onParams: ({ setParams }) => setParams({ query }) }]);
   const headers = { 'x-api-key': READER };
   const response = await gateway.fetch('/graphql?query={__typename}', { headers });
   expect(response.status).toBe(405);
@@ -311,7 +278,7 @@ test.each<[string, Plugin, RegExp]>([
   ['throws when it sees Yoga', { onYogaInit: boom }, /db\.internal/],
   ['throws when it sees the schema', { onSchemaChange: boom }, /db\.internal/],
 ])('a plugin that %s is refused at the start', async (_, plugin, reason) => {
-  await expect(startWith(plugin)).rejects.toThrow(reason);
+  await expect(startWith([plugin])).rejects.toThrow(reason);
 });
 
 function boom(): never {
@@ -320,7 +287,7 @@ function boom(): never {
 
 describe('the response cache of Yoga, beside its Prometheus', () => {
   const registry = new Registry();
-  let cached: GatewayOverService;
+  let cached: Front;
   let plain: TestGateway;
   beforeAll(async () => {
     const plugins = [
@@ -329,8 +296,8 @@ describe('the response cache of Yoga, beside its Prometheus', () => {
       everyHook(),
     ];
     // The cache adds aliases to operations.
-    cached = await startGatewayOverService({}, { config: { ...config, maxAliases: 15 }, plugins });
-    plain = await startGateway(cached.service, { config, store: cached.store });
+    cached = await startFront({}, { config: { ...CONFIG, maxAliases: 15 }, plugins });
+    plain = await startGateway(cached.service, { config: CONFIG, store: cached.store });
   });
   afterAll(async () => {
     await plain[Symbol.asyncDispose]();
@@ -360,29 +327,21 @@ describe('the response cache of Yoga, beside its Prometheus', () => {
     },
   );
 
-  test('keeps a stream as a whole list, and counts it once', async () => {
+  test('keeps a stream as a whole list, counted once, for callers who may have it, who can name it by its entity tag', async () => {
     const query = `query Streamed ${STREAM}`;
-    await got(cached, query, { accept: 'multipart/mixed' });
+    await got(cached, query, { accept: IN_PARTS });
     const before = requests();
-    const { text } = await got(cached, query, { accept: 'multipart/mixed' });
-    expect(requests()).toBe(before);
+    const { headers, text } = await got(cached, query, { accept: IN_PARTS });
     expect(JSON.parse(text)).toMatchObject({ data: { allPersons: { length: 120 } } });
     expect(text).not.toContain('responseCache');
-    const line = cached.logged.findLast(({ msg }) => msg === 'request');
-    expect(line).toMatchObject({ status: 200, operationType: 'query' });
     expect(await registry.metrics()).toContain(
       'graphql_envelop_request{operationName="Streamed",operationType="query"} 1\n',
     );
-  });
-
-  test('answers an entity tag with 304, and no caller who may not have the answer', async () => {
-    const query = '{ allPersons(limit: 2) { firstName } }';
-    const headers = { 'if-none-match': (await got(cached, query)).headers['etag']! };
-    const before = requests();
-    expect(await got(cached, query, { headers })).toMatchObject({ status: 304, text: '' });
-    expect((await got(cached, query, { headers, key: '' })).status).toBe(401);
-    const { text } = await got(cached, query, { key: WRITER });
-    expect([text.includes('FORBIDDEN'), text.includes('"data"')]).toEqual([true, false]);
+    const known = { headers: { 'if-none-match': headers['etag']! } };
+    expect(await got(cached, query, known)).toMatchObject({ status: 304, text: '' });
+    expect((await got(cached, query, { ...known, key: '' })).status).toBe(401);
+    const refused = (await got(cached, query, { key: WRITER })).text;
+    expect([refused.includes('FORBIDDEN'), refused.includes('"data"')]).toEqual([true, false]);
     expect(requests()).toBe(before);
   });
 });

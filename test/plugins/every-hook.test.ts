@@ -1,27 +1,28 @@
 import { GraphQLError, parse, print, type DocumentNode, type ExecutionResult } from 'graphql';
 import { isAsyncIterable, type Plugin } from 'graphql-yoga';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { post } from '../http/front.ts';
-import { entryFor } from '../support/gateway/api-key.ts';
+import { startFront, type Front } from '../http/front.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
-import type { TestGateway } from '../support/gateway/gateway.ts';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import {
+  CONFIG,
+  got,
+  IN_PARTS,
+  payloadsOf,
+  READER,
+  ROUTER,
+  startWith,
+  STREAM,
+  WRITER,
+} from './gateway.ts';
 
 // What the hooks of plugins are given. That no hook changes an answer is in http/every-way.test.ts.
 
-const READER = 'key-of-a-reader';
-const WRITER = 'key-of-a-writer';
-const apiKeys = [
-  entryFor(READER, 'reader', 'read', 'drain', 'router'),
-  entryFor(WRITER, 'writer', 'write'),
-];
-
 /** What the hooks were given for one request, under their names. */
 const given = new Map<string, unknown[]>();
-let gateway: TestGateway;
+let gateway: Front;
 beforeAll(async () => {
-  const config = { auth: { apiKeys, jwt: undefined } };
-  gateway = await startGatewayOverService({}, { config, plugins: [everyHook(keep)] });
+  const config = { ...CONFIG, introspection: true };
+  gateway = await startFront({}, { config, plugins: [everyHook(keep)] });
 });
 afterAll(() => gateway[Symbol.asyncDispose]());
 
@@ -40,12 +41,11 @@ const resultsOf = (hook: string) =>
   (given.get(hook) ?? []).map((value) => (value as { result: unknown }).result);
 
 /** Sends an operation, and returns the answer and the hooks that were called. */
-async function send(body: object, { accept = 'application/json', key = READER } = {}) {
+async function send(query: string, sent: Parameters<typeof got>[2] = {}) {
   given.clear();
-  const response = await gateway.fetch('/graphql', post(body, { accept, 'x-api-key': key }));
-  const text = await response.text();
-  expect(first('onResponse')).toMatchObject({ response: { status: response.status } });
-  return { text, hooks: [...given.keys()] };
+  const answer = await got(gateway, query, { key: ROUTER, ...sent });
+  expect(first('onResponse')).toMatchObject({ response: { status: answer.status } });
+  return { ...answer, hooks: [...given.keys()] };
 }
 
 const BEFORE =
@@ -53,39 +53,37 @@ const BEFORE =
   'onContextBuilding,onContextBuildingDone,onExecute';
 const AFTER = ['onExecuteDone', 'onExecutionResult', 'onResultProcess', 'onResponse'];
 const OF_STREAMS = ['onExecuteDone.onNext', 'onExecuteDone.onEnd'];
-const IN_PARTS = 'multipart/mixed;deferSpec=20220824';
-const STREAM = '{ allPersons(limit: 120) @stream(label: "rows", initialCount: 2) { id } }';
 const ENTITIES = 'query ($of: [_Any!]!) { _entities(representations: $of) { __typename } }';
 const TWO = `query One { __typename }
   query Two($with: Boolean!) { allPersons(limit: 2) { ...Fields } }
   fragment Fields on Person { id firstName @include(if: $with) }`;
 const CONNECTION = 'query ($count: Int!) { personsConnection(first: $count) { totalCount } }';
 
-test.each<[string, { query: string; operationName?: string; variables?: object }, accept?: string]>(
-  [
-    ['a page', { query: '{ persons(first: 3) { items { id } pageInfo { endCursor } } }' }],
-    ['a drain', { query: '{ allPersons(limit: 120) { id } }' }],
-    ['a connection', { query: CONNECTION, variables: { count: 7 } }],
-    ['references', { query: ENTITIES, variables: { of: [{ __typename: 'Person', id: '1' }] } }],
-    ['what the gateway knows itself', { query: '{ __typename __schema { __typename } }' }],
-    ['one of two operations', { query: TWO, operationName: 'Two', variables: { with: false } }],
-    ['an error', { query: '{ personsConnection(after: "x") { nodes { id } } __typename }' }],
-    ['a stream', { query: STREAM }, IN_PARTS],
-    ['a whole answer in parts', { query: '{ persons(first: 1) { items { id } } }' }, IN_PARTS],
-  ],
-)('each hook is called once for %s, with true values', async (_, sent, accept) => {
-  const { text, hooks } = await send(sent, { accept: accept ?? 'application/json' });
+test.each<
+  [string, query: string, sent?: { operationName?: string; variables?: object; accept?: string }]
+>([
+  ['a page', '{ persons(first: 3) { items { id } pageInfo { endCursor } } }'],
+  ['a drain', '{ allPersons(limit: 120) { id } }'],
+  ['a connection', CONNECTION, { variables: { count: 7 } }],
+  ['references', ENTITIES, { variables: { of: [{ __typename: 'Person', id: '1' }] } }],
+  ['what the gateway knows itself', '{ __typename __schema { __typename } }'],
+  ['one of two operations', TWO, { operationName: 'Two', variables: { with: false } }],
+  ['an error', '{ personsConnection(after: "x") { nodes { id } } __typename }'],
+  ['a stream', STREAM, { accept: IN_PARTS }],
+  ['a whole answer in parts', '{ persons(first: 1) { items { id } } }', { accept: IN_PARTS }],
+])('each hook is called once for %s, with true values', async (_, query, sent = {}) => {
+  const { hooks, ...answer } = await send(query, sent);
   const once = hooks.filter((hook) => !OF_STREAMS.includes(hook));
   expect(once.slice(0, -AFTER.length).toSorted()).toEqual(BEFORE.split(',').toSorted());
   expect(once.slice(-AFTER.length).toSorted()).toEqual(AFTER.toSorted());
-  if (accept === undefined) expect(once.slice(-AFTER.length)).toEqual(AFTER);
+  if (!sent.accept) expect(once.slice(-AFTER.length)).toEqual(AFTER);
   for (const hook of once) expect([hook, given.get(hook)!.length]).toEqual([hook, 1]);
 
   const { args } = first('onExecute') as {
     args: { document: DocumentNode; operationName?: string; variableValues: object };
   };
-  expect(first('onParams')).toMatchObject({ params: { query: sent.query } });
-  expect(print(args.document)).toBe(print(parse(sent.query)));
+  expect(first('onParams')).toMatchObject({ params: { query } });
+  expect(print(args.document)).toBe(print(parse(query)));
   expect(args).toMatchObject({
     operationName: sent.operationName,
     variableValues: sent.variables,
@@ -93,10 +91,8 @@ test.each<[string, { query: string; operationName?: string; variables?: object }
   expect(first('onParseDone')).toMatchObject({ result: args.document });
   expect(first('onValidateDone')).toMatchObject({ valid: true });
 
-  // Every payload, in the format of its caller.
-  const parts = [...text.matchAll(/\r\n\r\n(\{.*\})\r\n---/g)].map(([, part]) => part!);
-  const isWhole = text.startsWith('{');
-  const payloads = (isWhole ? [text] : parts).map((part) => JSON.parse(part) as object);
+  const payloads = await payloadsOf(answer);
+  const isWhole = answer.text.startsWith('{');
   const results = resultsOf(isWhole ? 'onExecuteDone' : OF_STREAMS[0]!) as ExecutionResult[];
   expect(JSON.parse(JSON.stringify(results))).toEqual(payloads);
   expect(given.has(OF_STREAMS[1]!)).toBe(!isWhole);
@@ -115,7 +111,7 @@ test.each<[string, query: string, last: string, key?: string]>([
   ['a missing scope', '{ allPersons { id } }', 'onValidateDone', WRITER],
   ['a wrong credential', '{ __typename }', '', 'wrong'],
 ])('hooks see why %s is refused, and no result', async (name, query, last, key = READER) => {
-  const { text, hooks } = await send({ query }, { key });
+  const { text, hooks } = await send(query, { key });
   expect(hooks).not.toContain('onExecuteDone');
   expect(hooks.includes('onRequest')).toBe(last !== '');
   const { errors } = JSON.parse(text) as { errors: object[] };
@@ -142,7 +138,7 @@ test.each<[string, Plugin]>([
   ['whose hooks are methods of a class', new OfClass()],
 ])('hooks of a plugin %s are called', async (_, plugin) => {
   called.length = 0;
-  await using other = await startGatewayOverService({}, { plugins: [plugin] });
-  expect((await other.ask('{ __typename }')).errors).toBeUndefined();
+  const other = await startWith([plugin]);
+  expect((await got(other, '{ __typename }')).text).toContain('"data"');
   expect(called).toContain('onExecute');
 });
