@@ -445,18 +445,6 @@ const REFUSED: readonly Row[] = [
       ...query('{ candidate(id: "Did you mean x?") { id } }'),
       says: /"Did you mean x\?"/,
     },
-    'an operation that a caller of parts has wrong': {
-      headers: { accept: IN_PARTS },
-      ...query('{ nothing }'),
-    },
-    'a stream of the edges': '{ candidatesConnection { edges @stream { cursor } } }',
-    'a stream of a page': '{ candidates @stream { items { id } } }',
-    'a stream with a negative number of first records':
-      '{ allCandidates @stream(initialCount: -1) { id } }',
-    'a stream with null for its condition': query(
-      'query ($n: Boolean = true) { allCandidates @stream(if: $n) { id } }',
-      { variables: { n: null } },
-    ),
     'a fragment in itself': [
       '{ me { ...A } } fragment A on Candidate { friends { ...A } }',
       /Cannot spread fragment "A" within itself/,
@@ -552,15 +540,30 @@ const REFUSED: readonly Row[] = [
     },
     { to: 'open' },
   ),
+  ...refused(
+    400,
+    'BAD_USER_INPUT',
+    {
+      'an operation that a caller of parts has wrong': '{ nothing }',
+      'a stream of the edges': '{ candidatesConnection { edges @stream { cursor } } }',
+      'a stream of a page': '{ candidates @stream { items { id } } }',
+      'a stream with a negative count': '{ allCandidates @stream(initialCount: -1) { id } }',
+      'a stream with null for its count': query(
+        'query ($n: Int) { allCandidates @stream(initialCount: $n) { id } }',
+        { variables: { n: null } },
+      ),
+      'a stream with null for its condition': query(
+        'query ($n: Boolean = true) { allCandidates @stream(if: $n) { id } }',
+        { variables: { n: null } },
+      ),
+    },
+    { headers: { accept: IN_PARTS } },
+  ),
   ...refused(200, 'BAD_USER_INPUT', {
     'an operation that a caller of JSON has wrong': {
       headers: { accept: 'application/json' },
       ...query('{ nothing }'),
     },
-    'a stream with null for its first records': query(
-      'query ($n: Int) { allCandidates @stream(initialCount: $n) { id } }',
-      { variables: { n: null } },
-    ),
   }),
   ...refused(200, 'CURSOR_INVALID', {
     'a cursor that is not one': '{ candidatesConnection(first: 1, after: "x") { nodes { id } } }',
