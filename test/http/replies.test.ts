@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
 import { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { createErrorPolicy, type ErrorPolicy } from '../../src/http/error-policy.ts';
+import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import type { Handler } from '../../src/http/handler.ts';
 import { listen } from '../../src/http/listen.ts';
 import type { Body, Reply } from '../../src/http/reply.ts';
@@ -11,35 +11,28 @@ import { createTelemetry } from '../../src/telemetry/telemetry.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
 
-type Send = (handler: Handler, accept: string) => Promise<Response>;
+/** What no reply has. */
+const notText = {} as string;
 const GRAPHQL = 'application/graphql-response+json';
-const requestOf = (accept: string) => ({ headers: { 'x-request-id': 'mine', accept } });
-const WAYS: readonly (readonly [string, Send])[] = [
-  [
-    'over a socket',
-    async (handler, accept) => {
-      const server = await listen(handler, { host: '127.0.0.1', port: 0 });
-      onTestFinished(() => server.close());
-      return fetch(server.url, requestOf(accept));
-    },
-  ],
-  [
-    'through fetch',
-    async (handler, accept) => handler.fetch('http://localhost/', requestOf(accept)),
-  ],
-];
 
-describe.each(WAYS)('a reply %s', (_way, send) => {
-  test.each<[string, number, () => NonNullable<Reply['body']>, (() => never)?]>([
-    ['is a fault before its first byte', 500, () => ['x'.repeat(1_000_000), notText]],
-    ['cannot be made', 200, failing],
-    ['cannot be made, in a format with status codes', 500, failing],
-    ['can neither be made nor refused', 500, failing, failing],
-  ])(
-    'that %s is an error whose id is logged with what happened, which the caller does not read',
-    async (what, status, body, refuse) => {
-      const { handler, logged } = replying(body, refuse && { refuse });
-      const response = await send(handler, what.includes('format') ? GRAPHQL : 'application/json');
+/** Two ways to send a request: over a socket, and through fetch. */
+async function waysTo(handler: Handler, accept = 'application/json') {
+  const server = await listen(handler, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  const init = { headers: { 'x-request-id': 'mine', accept } };
+  return [() => fetch(server.url, init), () => handler.fetch('http://localhost/', init)];
+}
+
+test.each<[string, number, string, () => NonNullable<Reply['body']>]>([
+  ['is a fault before its first byte', 500, GRAPHQL, () => ['x'.repeat(1_000_000), notText]],
+  ['cannot be made', 200, 'application/json', failing],
+  ['cannot be made, in a format with status codes', 500, GRAPHQL, failing],
+])(
+  'a reply that %s is an error whose id is logged with what happened, which the caller does not read',
+  async (_, status, accept, body) => {
+    const { handler, logged } = replying(body);
+    for (const send of await waysTo(handler, accept)) {
+      const response = await send();
       expect([response.status, response.headers.get('x-request-id')]).toEqual([status, 'mine']);
       const text = await response.text();
       const { errors } = JSON.parse(text) as { errors: { extensions: { id: string } }[] };
@@ -51,24 +44,26 @@ describe.each(WAYS)('a reply %s', (_way, send) => {
       expect(text).not.toContain((line!['err'] as Error).message);
       expect(text).not.toMatch(/ENOENT|\.ts|node_modules| {4}at /);
       await expect.poll(() => logged.at(-1)).toMatchObject({ msg: 'request', status, code });
-    },
-  );
+    }
+  },
+);
 
-  test.each<[string, Body | Error]>([
-    ['throws', new Error('Nobody expected this.')],
-    ['is not text', [notText]],
-  ])('that %s behind its first byte is cut off and logged', async (_, fault) => {
-    const { handler, logged, work } = replying(() => begunThen(fault));
-    const reading = send(handler, 'application/json').then((response) => response.text());
+test.each<[string, Body | Error]>([
+  ['throws', new Error('Nobody expected this.')],
+  ['is not text', [notText]],
+])('a reply that %s behind its first byte is cut off and logged', async (_, fault) => {
+  const { handler, logged, work } = replying(() => begunThen(fault));
+  for (const send of await waysTo(handler)) {
+    const reading = send().then((response) => response.text());
     await expect(reading).rejects.toThrow(/terminated|fetch failed|Report this id to its operator/);
     await expect.poll(() => logged.filter(({ msg }) => msg === 'request')).toHaveLength(1);
     const message = expect.stringContaining('An answer was cut off') as string;
-    expect(logged).toMatchObject([
+    expect(logged.splice(0)).toMatchObject([
       { level: 50, requestId: 'mine', err: { message } },
       { msg: 'request', requestId: 'mine', status: 200, code: 'INTERNAL_SERVER_ERROR' },
     ]);
     expect(work.signal!.aborted).toBe(true);
-  });
+  }
 });
 
 test.each<[string, (pieces: Body[]) => Body | AsyncIterable<Body>]>([
@@ -103,9 +98,6 @@ test.each<[string, (pieces: Body[]) => Body | AsyncIterable<Body>]>([
   },
 );
 
-/** What no reply has. */
-const notText = {} as string;
-
 function failing(): never {
   throw new Error('ENOENT /srv/recruiting/secret.db');
 }
@@ -123,7 +115,7 @@ function replyOf(body: NonNullable<Reply['body']>): Reply {
 }
 
 /** A handler that replies with this body, and the signal of what it does. */
-function replying(body: () => NonNullable<Reply['body']>, policy: Partial<ErrorPolicy> = {}) {
+function replying(body: () => NonNullable<Reply['body']>) {
   const work: { signal?: AbortSignal } = {};
   const { log, logged } = recordingLog();
   const stage = ({ signal }: { signal: AbortSignal }): Reply => {
@@ -131,7 +123,7 @@ function replying(body: () => NonNullable<Reply['body']>, policy: Partial<ErrorP
     return replyOf(body());
   };
   const handler = handlerOf([stage], {
-    errors: { ...createErrorPolicy({ clock: systemClock, log }), ...policy },
+    errors: createErrorPolicy({ clock: systemClock, log }),
     telemetry: createTelemetry({ version: '1', log }).requests(),
   });
   return { handler, logged, work };
