@@ -224,17 +224,17 @@ test('requests that do not end take a limited part of the memory, and small ones
   const head =
     'POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n' +
     `content-length: ${size}\r\n\r\n`;
-  const unfinished = Array.from({ length: 5 }, () =>
+  const incomplete = Array.from({ length: 5 }, () =>
     openBare({ url }, head.padEnd(head.length + size - 1)),
   );
-  const [refusal] = (await Promise.race(unfinished.map((each) => once(each, 'data')))) as [Buffer];
+  const [refusal] = (await Promise.race(incomplete.map((each) => once(each, 'data')))) as [Buffer];
   expect(refusal.toString()).toMatch(/^HTTP\/1.1 429 Too Many Requests[^]*RATE_LIMITED/);
   // Now the others have arrived, and leave room for four bytes.
   await expect.poll(gateway.requestBytes, LONG).toBe(4 * (size - 1));
   const ask = async (body: string) => (await fetch(`${url}/graphql`, post(body))).json();
   const small = JSON.stringify({ query: '{ __typename }' });
   expect(await ask(small)).toMatchObject({ data: {} });
-  for (const socket of unfinished) socket.destroy();
+  for (const socket of incomplete) socket.destroy();
   const tooLarge = post(' '.repeat(6 * MEGABYTE));
   for (let sent = 0; sent < 3; sent += 1) {
     expect((await gateway.fetch('/graphql', tooLarge)).status).toBe(413);

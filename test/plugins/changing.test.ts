@@ -340,8 +340,8 @@ describe('the response cache of Yoga, beside its Prometheus', () => {
     const known = { headers: { 'if-none-match': headers['etag']! } };
     expect(await got(cached, query, known)).toMatchObject({ status: 304, text: '' });
     expect((await got(cached, query, { ...known, key: '' })).status).toBe(401);
-    const refused = (await got(cached, query, { key: WRITER })).text;
-    expect([refused.includes('FORBIDDEN'), refused.includes('"data"')]).toEqual([true, false]);
+    const toWriter = (await got(cached, query, { key: WRITER })).text;
+    expect([toWriter.includes('FORBIDDEN'), toWriter.includes('"data"')]).toEqual([true, false]);
     expect(requests()).toBe(before);
   });
 });

@@ -14,8 +14,11 @@ const sendOn = (way: Pick<Front, 'fetch'>, query: string) => got(way, query, { a
 
 /** The ways to a gateway: over a socket, and through its `fetch`. */
 function waysOf(front: Front): Pick<Front, 'fetch'>[] {
-  const signal = () => AbortSignal.timeout(5_000);
-  return [{ fetch: (path, init) => fetch(front.url + path, { ...init, signal: signal() }) }, front];
+  const overSocket = {
+    fetch: (path: string, init?: RequestInit) =>
+      fetch(front.url + path, { ...init, signal: AbortSignal.timeout(5_000) }),
+  };
+  return [overSocket, front];
 }
 
 /** Nothing that a request has held is held any longer. */
