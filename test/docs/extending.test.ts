@@ -5,7 +5,6 @@ import { buildSchema, execute, parse } from 'graphql';
 import { blockWith } from '../support/docs/documents.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
-import { compose } from '../support/supergraph/composition.ts';
 import { serveRecorded } from '../support/supergraph/recorded-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -49,18 +48,6 @@ test('the service of docs/extending.md adds reviews to persons, many in each req
     expect(record['reviews']).toEqual([{ stars: 5, text: `about ${record['id']}` }]);
   }
   expect(reviews.received.length).toBeLessThanOrEqual(3);
-});
-
-test('the type by which another subgraph extends persons composes', async () => {
-  const { stdout } = await runHere(['schema', 'print', '--subgraph']);
-  const link = '@link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key"])';
-  const extension = blockWith('docs/supergraph.md', 'salaryBand: String');
-  const { errors, publicSdl } = compose([
-    { name: 'recruiting', sdl: stdout, url: '' },
-    { name: 'payroll', sdl: `extend schema ${link}\n${extension}`, url: '' },
-  ]);
-  expect(errors).toBeUndefined();
-  expect(publicSdl).toMatch(/type Person \{[^}]*salaryBand: String/);
 });
 
 test('the adapters.json of docs/schema.md decides, skips and finds what its table says', () => {

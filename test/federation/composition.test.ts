@@ -2,12 +2,10 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { fullSdl } from '../service/full.ts';
 import { compose } from '../support/supergraph/composition.ts';
-
 import { printedSubgraph } from '../support/supergraph/printed-subgraph.ts';
 import { payrollSdl, reviewsSdl } from '../support/supergraph/subgraphs.ts';
 
-const usual = readFileSync('schema/upstream.graphql', 'utf8');
-const renamedRoots = `${usual
+const renamedRoots = `${readFileSync('schema/upstream.graphql', 'utf8')
   .replace('schema {', '"All about people." schema { mutation: MutationRoot')
   .replaceAll(/\bQuery\b/g, 'QueryRoot')}
   type MutationRoot { rename(id: ID!): Person } type Query { name: String }`;
@@ -17,16 +15,9 @@ const badges = `
   extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key"])
   type PersonItem @key(fields: "id") { id: Int! colour: String }
   type Query { badges: [PersonItem!]! }`;
-const pageInfo = 'totalPages: Int';
 
-/** A schema of the service, the subgraphs of other teams, what the supergraph has, and the SCHEMA_PREFIX. */
-test.each<[string, string, string[], RegExp[], string?]>([
-  [
-    'composes with others that share PageInfo, extend Person and refer to it',
-    usual,
-    [payrollSdl(), reviewsSdl()],
-    [/type Person \{[^}]*salaryBand: String/, /type Person \{[^}]*firstName: String/],
-  ],
+/** A schema of the service, the subgraphs of other teams, and what the supergraph has. */
+test.each<[string, string, string[], RegExp[]]>([
   [
     'with every feature of GraphQL composes, and keeps all of them',
     fullSdl,
@@ -46,13 +37,6 @@ test.each<[string, string, string[], RegExp[], string?]>([
     [/type PersonItem \{[^}]*colour: String/],
   ],
   [
-    'with SCHEMA_PREFIX composes with a PageInfo that has more fields',
-    usual,
-    [reviewsSdl({ person: 'RecruitingPerson', pageInfo })],
-    [/type RecruitingPageInfo/],
-    'Recruiting',
-  ],
-  [
     'with renamed root types and a description composes with subgraphs that have the usual names',
     renamedRoots,
     [payrollSdl(), reviewsSdl()],
@@ -64,24 +48,14 @@ test.each<[string, string, string[], RegExp[], string?]>([
     [reviewsSdl()],
     [/info: PageInfo/],
   ],
-])('a subgraph %s', async (_, snapshot, others, expected, prefix) => {
-  const { errors, publicSdl } = await composeWith(snapshot, others, prefix);
-  expect(errors).toBeUndefined();
-  for (const part of expected) expect(publicSdl).toMatch(part);
-});
-
-test('without SCHEMA_PREFIX, a PageInfo that has more fields elsewhere does not compose', async () => {
-  const { errors } = await composeWith(usual, [reviewsSdl({ pageInfo })]);
-  expect(errors?.map(String).join()).toContain('"PageInfo.totalPages"');
-});
-
-async function composeWith(snapshot: string, others: readonly string[], prefix?: string) {
-  const env = prefix === undefined ? {} : { SCHEMA_PREFIX: prefix };
-  const recruiting = await printedSubgraph({ snapshot, overrides: {}, env });
+])('a subgraph %s', async (_, snapshot, others, expected) => {
+  const recruiting = await printedSubgraph({ snapshot, overrides: {} });
   const subgraphs = [recruiting, ...others].map((sdl, index) => ({
     name: `subgraph-${index}`,
     sdl,
     url: `http://subgraph-${index}.test/graphql`,
   }));
-  return compose(subgraphs);
-}
+  const { errors, publicSdl } = compose(subgraphs);
+  expect(errors).toBeUndefined();
+  for (const part of expected) expect(publicSdl).toMatch(part);
+});

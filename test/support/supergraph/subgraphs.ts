@@ -3,6 +3,7 @@ import { getStitchedSchemaFromSupergraphSdl } from '@graphql-tools/federation';
 import { graphql, parse } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { Service } from '../../service/service.ts';
+import { blockWith } from '../docs/documents.ts';
 import { entryFor } from '../gateway/api-key.ts';
 import type { GraphqlAnswer } from '../gateway/ask-at.ts';
 import { startGatewayOverService } from '../gateway/over-service.ts';
@@ -80,11 +81,11 @@ export async function startSupergraph(options?: Options) {
   return { ...subgraphs, ask };
 }
 
-/** Adds a field to persons, and refers to them from its own list. */
+/** Adds a field to persons, as docs/supergraph.md shows, and refers to them from its own list. */
 export const payrollSdl = (person = 'Person') => /* GraphQL */ `
   extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key"])
 
-  type ${person} @key(fields: "id") { id: ID! salaryBand: String }
+  ${blockWith('docs/supergraph.md', 'salaryBand: String').replace('type Person', `type ${person}`)}
   type Payslip { person: ${person} amount: Int! }
   type Query { payslips(of: [ID!]!): [Payslip!]! }
 `;
