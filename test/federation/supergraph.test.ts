@@ -1,16 +1,23 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { salaryBandOf, startSupergraph, UNKNOWN_ID } from '../support/supergraph/subgraphs.ts';
+/** The gateway as a subgraph of supergraphs, which are composed, and executed in this process. */
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { fullSdl } from '../service/full.ts';
+import { compose } from '../support/supergraph/composition.ts';
+import { printedSubgraph } from '../support/supergraph/printed-subgraph.ts';
+import {
+  payrollSdl,
+  reviewsSdl,
+  salaryBandOf,
+  startSupergraph,
+  UNKNOWN_ID,
+} from '../support/supergraph/subgraphs.ts';
 
 type Supergraph = Awaited<ReturnType<typeof startSupergraph>>;
 let supergraph: Supergraph;
 let persons: Supergraph['persons'];
-
 beforeAll(async () => {
   supergraph = await startSupergraph();
   persons = supergraph.persons;
-});
-beforeEach(() => {
-  supergraph.recruiting.received.length = 0;
 });
 afterAll(() => supergraph[Symbol.asyncDispose]());
 
@@ -50,6 +57,7 @@ test('connections of two subgraphs share PageInfo, and their records have fields
 });
 
 test('200 payslips request their persons once, in the order of the list', async () => {
+  supergraph.recruiting.received.length = 0;
   const of = persons.slice(0, 200).map(({ id }) => id);
   const query = 'query ($of: [ID!]!) { payslips(of: $of) { amount person { name: firstName } } }';
   expect(await supergraph.ask(query, { of })).toEqual({
@@ -91,4 +99,59 @@ test('with SCHEMA_PREFIX, persons are resolved under their prefixed name, beside
       pageInfo: { __typename: 'RecruitingPageInfo', hasNextPage: true },
     },
   });
+});
+
+const renamedRoots = `${readFileSync('schema/upstream.graphql', 'utf8')
+  .replace('schema {', '"All about people." schema { mutation: MutationRoot')
+  .replaceAll(/\bQuery\b/g, 'QueryRoot')}
+  type MutationRoot { rename(id: ID!): Person } type Query { name: String }`;
+const sharedPageInfo = `type Query { info: PageInfo }
+  type PageInfo { hasNextPage: Boolean! hasPreviousPage: Boolean! startCursor: String endCursor: String }`;
+const badges = `
+  extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key"])
+  type PersonItem @key(fields: "id") { id: Int! colour: String }
+  type Query { badges: [PersonItem!]! }`;
+
+/** A schema of the service, the subgraphs of other teams, and what the supergraph has. */
+test.each<[string, string, string[], RegExp[]]>([
+  [
+    'with every feature of GraphQL composes, and keeps all of them',
+    fullSdl,
+    [reviewsSdl()],
+    [
+      /input VacancyBy @oneOf/,
+      /scalar DateTime @specifiedBy/,
+      /TRIAL @deprecated/,
+      /union Applicant =/,
+      /implements Named/,
+    ],
+  ],
+  [
+    'whose lists and records are in result unions composes with one that extends its records',
+    readFileSync('schema/results.graphql', 'utf8'),
+    [badges],
+    [/type PersonItem \{[^}]*colour: String/],
+  ],
+  [
+    'with renamed root types and a description composes with subgraphs that have the usual names',
+    renamedRoots,
+    [payrollSdl(), reviewsSdl()],
+    [/type Query \{[^}]*allPersons/, /type Mutation \{/, /^(?![^]*QueryRoot)/],
+  ],
+  [
+    'whose PageInfo is shared with Relay composes with that of others',
+    sharedPageInfo,
+    [reviewsSdl()],
+    [/info: PageInfo/],
+  ],
+])('a subgraph %s', async (_, snapshot, others, expected) => {
+  const recruiting = await printedSubgraph({ snapshot, overrides: {} });
+  const subgraphs = [recruiting, ...others].map((sdl, index) => ({
+    name: `subgraph-${index}`,
+    sdl,
+    url: `http://subgraph-${index}.test/graphql`,
+  }));
+  const { errors, publicSdl } = compose(subgraphs);
+  expect(errors).toBeUndefined();
+  for (const part of expected) expect(publicSdl).toMatch(part);
 });
