@@ -12,35 +12,23 @@ import {
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../sandbox/sandbox.ts';
 import { startService } from '../service/service.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
 import { DAY, SECOND } from '../support/random/manual-clock.ts';
 
 const PAGE = `query ($first: Int, $after: String) {
   persons(first: $first, after: $after) { items { id } pageInfo { first hasNextPage endCursor } }
 }`;
 
-interface Answer<Data> {
-  readonly data: Data;
-  readonly errors?: readonly { readonly message: string }[];
-}
-
 interface Page {
   readonly persons: {
     readonly items: readonly { readonly id: string }[];
-    readonly pageInfo: { hasNextPage: boolean; endCursor: string | null };
+    readonly pageInfo: { readonly endCursor: string };
   };
 }
 
 interface TokenSet {
   readonly access_token: string;
   readonly refresh_token: string;
-}
-
-/** A sandbox that lives as long as the test, with a clock that advances only when the test says so. */
-async function start(expiresIn = 86_400) {
-  let now = Date.UTC(2026, 0, 1);
-  const service = await startService({ now: () => now, expiresIn });
-  onTestFinished(() => service.close());
-  return { ...clientOf(service.url), service, pass: (ms: number) => void (now += ms) };
 }
 
 /** What a client of the sandbox does. */
@@ -55,20 +43,20 @@ function clientOf(url: string) {
     stateOf: async ({ access_token }: TokenSet) => {
       const headers = { authorization: `Bearer ${access_token}` };
       const response = await fetch(`${url}/auth_check`, { headers });
-      return response.status === 204
-        ? 'valid'
-        : ((await response.json()) as { detail: string }).detail;
+      if (response.status === 204) return 'valid';
+      return ((await response.json()) as { detail: string }).detail;
     },
-    ask: async <Data>({ access_token }: TokenSet, query: string, variables: object = {}) => {
-      const headers = {
-        'content-type': 'application/json',
-        authorization: `Bearer ${access_token}`,
-      };
-      const body = JSON.stringify({ query, variables });
-      const response = await fetch(`${url}/graphql`, { method: 'POST', headers, body });
-      return (await response.json()) as Answer<Data>;
-    },
+    ask: ({ access_token }: TokenSet, query: string, variables?: Record<string, unknown>) =>
+      askAt(`${url}/graphql`, query, variables, { authorization: `Bearer ${access_token}` }),
   };
+}
+
+/** A sandbox that lives as long as the test, with a clock that advances only when the test says so. */
+async function start(expiresIn = 86_400) {
+  let now = Date.UTC(2026, 0, 1);
+  const service = await startService({ now: () => now, expiresIn });
+  onTestFinished(() => service.close());
+  return { ...clientOf(service.url), service, pass: (ms: number) => void (now += ms) };
 }
 
 test('the sandbox has the schema of the snapshot, and each person once in pages of at most 50', async () => {
@@ -76,9 +64,9 @@ test('the sandbox has the schema of the snapshot, and each person once in pages 
   onTestFinished(() => sandbox.close());
   const { openLink, ask } = clientOf(sandbox.url);
   const set = await openLink(sandbox.tokenLink);
-  const { data } = await ask<IntrospectionQuery>(set, getIntrospectionQuery());
+  const { data } = await ask(set, getIntrospectionQuery());
   const snapshot = buildSchema(readFileSync('schema/upstream.graphql', 'utf8'));
-  expect(shapeOf(buildClientSchema(data))).toBe(shapeOf(snapshot));
+  expect(shapeOf(buildClientSchema(data as unknown as IntrospectionQuery))).toBe(shapeOf(snapshot));
 
   const ids: string[] = [];
   let after: string | null = null;
@@ -88,21 +76,19 @@ test('the sandbox has the schema of the snapshot, and each person once in pages 
     [null, 50],
     [50, 2],
   ]) {
-    const answer: Answer<Page> = await ask<Page>(set, PAGE, { first, after });
-    const { items, pageInfo } = answer.data.persons;
+    const answer = await ask(set, PAGE, { first, after });
+    const { items, pageInfo } = (answer.data as unknown as Page).persons;
     expect(items).toHaveLength(size!);
     expect(pageInfo).toMatchObject({ first: Math.min(first ?? 50, 50), hasNextPage: size !== 2 });
     ids.push(...items.map(({ id }) => id));
     after = pageInfo.endCursor;
   }
   expect(new Set(ids).size).toBe(103);
-  for (const [query, variables, message] of [
-    [PAGE, { first: 0 }, /^first must be from 1 to 50, and it is 0/],
-    [PAGE, { after: `${after}=` }, /malformed/],
-    ['{ salaries }', {}, /Cannot query field/],
-    ['{', {}, /Syntax Error/],
+  for (const [variables, message] of [
+    [{ first: 0 }, /^first must be from 1 to 50, and it is 0/],
+    [{ after: `${after}=` }, /malformed/],
   ] as const) {
-    const { errors } = await ask(set, query, variables);
+    const { errors } = await ask(set, PAGE, variables);
     expect(errors).toMatchObject([{ message: expect.stringMatching(message) }]);
   }
 });
@@ -153,26 +139,4 @@ test('an administrator makes and revokes tokens over HTTP', async () => {
   expect(await post('revoke')).toBe('All tokens are revoked.\n');
   expect(await stateOf(made)).toBe('token_revoked');
   for (const set of [old, made]) expect((await exchange(set)).status).toBe(400);
-});
-
-const FORM = 'application/x-www-form-urlencoded';
-
-test.each<[string, number, RegExp, path: string, type?: string, body?: string]>([
-  ['an unknown path', 404, /nothing at this address/, '/nowhere'],
-  ['another method', 405, /Only POST/, '/graphql'],
-  ['another content type', 415, /application\/json/, '/graphql', 'text/plain', '{"query":"{a}"}'],
-  ['a body without a query', 400, /query is a string/, '/graphql', 'application/json', 'null'],
-  ['another grant', 400, /unsupported_grant_type/, '/oauth/token', FORM, 'grant_type=password'],
-])('a request with %s is refused with %i', async (_, status, message, path, type = '', body) => {
-  const { service, openLink } = await start();
-  const { access_token } = await openLink(service.tokenLink);
-  const headers = { authorization: `bearer ${access_token}`, 'content-type': type };
-  const method = body === undefined ? 'GET' : 'POST';
-  const response = await fetch(service.url + path, {
-    method,
-    headers,
-    ...(body !== undefined && { body }),
-  });
-  expect(response.status).toBe(status);
-  expect(await response.text()).toMatch(message);
 });
