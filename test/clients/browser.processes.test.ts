@@ -3,29 +3,18 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { build } from 'rolldown';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import fetchable from '../../examples/relay/gateway.config.ts';
-import { listen } from '../../src/http/listen.ts';
+import { listen, type Listening } from '../../src/http/listen.ts';
 import { startIssuer } from '../http/auth/issuer.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { openBrowser } from '../support/clients/browser.ts';
 import type { TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 
-/** The origin of the application: the test itself answers with its page. */
-const ORIGIN = 'http://localhost:3000';
 const KEY = 'key-of-the-page';
-const sentByPage = { 'x-api-key': KEY };
-const config = {
-  corsOrigins: [ORIGIN],
-  auth: {
-    apiKeys: [entryFor(KEY, 'page', 'read', 'drain')],
-    jwt: undefined,
-  },
-};
-
 let browser: Browser;
 beforeAll(async () => {
   browser = await openBrowser();
@@ -99,56 +88,109 @@ test('the artifacts of examples/relay are those that the compiler writes', () =>
   expect(() => execFileSync(compiler, ['--validate'], options)).not.toThrow();
 });
 
-test('examples/relay pages through a list in both directions', async () => {
-  await using gateway = await startGatewayOverService({ persons: 137 }, { config });
-  const bundle = await bundleRelayPage('test/clients/relay/people-page.js');
-  const names = gateway.service.persons.all().map(({ firstName }) => firstName);
-
-  await using forward = await open(bundle, gateway, { first: 60 });
-  for (const count of [60, 120]) await loadMore(forward.page, { list: 0, from: count, by: 60 });
-  expect(await shown(forward.page, 137)).toEqual(names);
-
-  await using backward = await open(bundle, gateway, { last: 60 });
-  for (const count of [60, 120])
-    await loadMore(backward.page, { list: 0, from: count, by: 60, backward: true });
-  expect(await shown(backward.page, 137)).toEqual(names);
-});
-
-test('examples/relay pages through the candidates of each vacancy in both directions, by fetch__Vacancy', async () => {
-  await using gateway = await startVacancies();
-  const bundle = await bundleRelayPage('test/clients/relay/vacancies-page.js');
-  const { data } = await gateway.ask<{ allVacancies: Vacancy[] }>(
-    '{ allVacancies(limit: 2) { id allCandidates { id person { firstName } } } }',
-    {},
-    { headers: sentByPage },
-  );
-  const [first, second] = data.allVacancies.map(({ id, allCandidates }) =>
-    allCandidates.map((candidate) => `${id} ${candidate.id} ${candidate.person.firstName}`),
-  );
-  expect([first!.length, second!.length]).toEqual([120, 26]);
-
-  await using forward = await open(bundle, gateway, { first: 20 });
-  await shown(forward.page, 40);
-  const [response] = await Promise.all([
-    forward.page.waitForResponse((reply) => reply.request().method() === 'POST'),
-    loadMore(forward.page, { list: 0, from: 40, by: 100 }),
-  ]);
-  expect(await response.json()).toMatchObject({
-    data: { fetch__Vacancy: { id: '1', candidatesConnection: { edges: { length: 100 } } } },
+describe('examples/relay', () => {
+  /** The origin of the application: the test itself answers with its page. */
+  const ORIGIN = 'http://localhost:3000';
+  const credential = { 'x-api-key': KEY };
+  let gateway: TestGateway;
+  let server: Listening;
+  let bundle: string;
+  beforeAll(async () => {
+    const auth = { apiKeys: [entryFor(KEY, 'page', 'read', 'drain')], jwt: undefined };
+    gateway = await startGatewayOverService(
+      { schema: 'rich' },
+      {
+        snapshot: readFileSync('schema/rich.graphql', 'utf8'),
+        config: { corsOrigins: [ORIGIN], auth },
+        additions: fetchable,
+      },
+    );
+    server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+    bundle = await bundledPage();
   });
-  await loadMore(forward.page, { list: 1, from: 140, by: 6 });
-  expect(await shown(forward.page, 146)).toEqual([...first!, ...second!]);
+  afterAll(async () => {
+    await server.close();
+    await gateway[Symbol.asyncDispose]();
+  });
 
-  await using backward = await open(bundle, gateway, { last: 20 });
-  await loadMore(backward.page, { list: 0, from: 40, by: 30, backward: true });
-  await loadMore(backward.page, { list: 1, from: 70, by: 6, backward: true });
-  expect(await shown(backward.page, 76)).toEqual([...first!.slice(-50), ...second!]);
+  const asked = async <Data>(query: string) =>
+    (await gateway.ask<Data>(query, {}, { headers: credential })).data;
+
+  /** Opens the page with one of its lists, from the end that the variables name. */
+  async function open(
+    shows: 'People' | 'Vacancies',
+    variables: { first: number } | { last: number },
+  ) {
+    // Chromium asks its user before a page may connect to this machine.
+    const page = await browser.newPage({ permissions: ['local-network-access'] });
+    await page.route(`${ORIGIN}/`, (route) =>
+      route.fulfill({ contentType: 'text/html', body: '<!doctype html><body></body>' }),
+    );
+    const settings = { gateway: `${server.url}/graphql`, credential, shows, variables };
+    await page.goto(`${ORIGIN}/#${encodeURIComponent(JSON.stringify(settings))}`);
+    await page.addScriptTag({ content: bundle });
+    /** Waits until this many records are shown. @returns their ids */
+    const shown = async (count: number) => {
+      const records = page.locator('li');
+      await records.nth(count - 1).waitFor();
+      return records.allTextContents();
+    };
+    /** Loads more records of a list, once this many are shown of all lists. */
+    const loadMore = async (list: number, { from, by }: { from: number; by: number }) => {
+      await shown(from);
+      const load = 'first' in variables ? 'loadNext' : 'loadPrevious';
+      await page.evaluate(`lists[${list}].${load}(${by})`);
+    };
+    return { page, shown, loadMore, [Symbol.asyncDispose]: () => page.close() };
+  }
+
+  test.each([{ first: 60 }, { last: 60 }])('pages through a list: %j', async (variables) => {
+    await using people = await open('People', variables);
+    for (const from of [60, 120]) await people.loadMore(0, { from, by: 60 });
+    const { allPersons } = await asked<{ allPersons: Identified[] }>('{ allPersons { id } }');
+    expect(await people.shown(137)).toEqual(allPersons.map(({ id }) => id));
+  });
+
+  test('pages through the candidates of each vacancy in both directions, by fetch__Vacancy', async () => {
+    const { allVacancies } = await asked<{ allVacancies: Vacancy[] }>(
+      '{ allVacancies(limit: 2) { id allCandidates { id } } }',
+    );
+    const [first, second] = allVacancies.map((vacancy) =>
+      vacancy.allCandidates.map(({ id }) => `${vacancy.id} ${id}`),
+    );
+    expect([first!.length, second!.length]).toEqual([120, 26]);
+
+    await using forward = await open('Vacancies', { first: 20 });
+    await forward.shown(40);
+    const [response] = await Promise.all([
+      forward.page.waitForResponse((reply) => reply.request().method() === 'POST'),
+      forward.loadMore(0, { from: 40, by: 100 }),
+    ]);
+    expect(await response.json()).toMatchObject({
+      data: { fetch__Vacancy: { id: '1', candidatesConnection: { edges: { length: 100 } } } },
+    });
+    await forward.loadMore(1, { from: 140, by: 6 });
+    expect(await forward.shown(146)).toEqual([...first!, ...second!]);
+
+    await using backward = await open('Vacancies', { last: 20 });
+    await backward.loadMore(0, { from: 40, by: 30 });
+    await backward.loadMore(1, { from: 70, by: 6 });
+    expect(await backward.shown(76)).toEqual([...first!.slice(-50), ...second!]);
+  });
 });
+
+interface Identified {
+  readonly id: string;
+}
+
+interface Vacancy extends Identified {
+  readonly allCandidates: readonly Identified[];
+}
 
 /** Bundles a React page for a browser, as an application's build does: with Relay's tags replaced by their artifacts. */
-async function bundleRelayPage(entry: string): Promise<string> {
+async function bundledPage(): Promise<string> {
   const { output } = await build({
-    input: entry,
+    input: 'test/clients/relay-page.js',
     platform: 'browser',
     write: false,
     logLevel: 'silent',
@@ -168,80 +210,4 @@ function withArtifacts(code: string): string {
     ([, name]) => `import artifact_${name} from './__generated__/${name}.graphql';\n`,
   );
   return imports.join('') + code.replaceAll(TAG, (_, name: string) => `artifact_${name}`);
-}
-
-interface Vacancy {
-  readonly id: string;
-  readonly allCandidates: readonly {
-    readonly id: string;
-    readonly person: { firstName: string };
-  }[];
-}
-
-/** A gateway with the own field of examples/relay, over a service with vacancies. */
-function startVacancies() {
-  return startGatewayOverService(
-    { schema: 'rich' },
-    { snapshot: readFileSync('schema/rich.graphql', 'utf8'), config, additions: fetchable },
-  );
-}
-
-interface Opened extends AsyncDisposable {
-  readonly page: Page;
-}
-
-/** Opens a page, which sends its requests to the gateway over a socket. */
-async function open(bundle: string, gateway: TestGateway, size: object): Promise<Opened> {
-  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-  // Chromium asks its user before a page may connect to this machine.
-  const page = await browser.newPage({ permissions: ['local-network-access'] });
-  await page.route(`${ORIGIN}/`, (route) =>
-    route.fulfill({ contentType: 'text/html', body: '<!doctype html><body></body>' }),
-  );
-  const hash = JSON.stringify({ gateway: `${server.url}/graphql`, credential: sentByPage, size });
-  await page.goto(`${ORIGIN}/#${encodeURIComponent(hash)}`);
-  await page.addScriptTag({ content: bundle });
-  return {
-    page,
-    [Symbol.asyncDispose]: async () => {
-      await page.close();
-      await server.close();
-    },
-  };
-}
-
-interface More {
-  /** The index of the list. */
-  readonly list: number;
-  /** How many records are shown before, in all lists. */
-  readonly from: number;
-  readonly by: number;
-  readonly backward?: boolean;
-}
-
-async function loadMore(page: Page, { list, from, by, backward = false }: More): Promise<void> {
-  await shown(page, from);
-  await page.evaluate(
-    ({ index, count, isBackward }) => {
-      const { lists } = globalThis as unknown as { lists: PaginatedList[] };
-      const { loadNext, loadPrevious } = lists[index]!;
-      (isBackward ? loadPrevious : loadNext)(count);
-    },
-    { index: list, count: by, isBackward: backward },
-  );
-}
-
-/** What usePaginationFragment returns. */
-interface PaginatedList {
-  loadNext(this: void, count: number): unknown;
-  loadPrevious(this: void, count: number): unknown;
-}
-
-/** Waits until this many records are shown. @returns their names */
-async function shown(page: Page, count: number): Promise<string[]> {
-  await page
-    .locator('li')
-    .nth(count - 1)
-    .waitFor();
-  return page.locator('li').allTextContents();
 }
