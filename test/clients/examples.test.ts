@@ -6,14 +6,11 @@ import { loadPartial, withPatience } from '../../examples/apollo/errors.ts';
 import type { PeopleQuery, PeopleQueryVariables } from '../../examples/apollo/generated/graphql.ts';
 import * as apollo from '../../examples/apollo/people.ts';
 import * as urql from '../../examples/urql/people.ts';
-import { systemClock, type Clock } from '../../src/clock.ts';
 import { listen } from '../../src/http/listen.ts';
-import { gathered, partsOf, putTogether } from '../support/clients/multipart.ts';
-import { blockWith } from '../support/docs/documents.ts';
+import { honest, json } from '../service/replies.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 
 const KEY = 'key-of-an-example';
 const credential = () => ({ 'x-api-key': KEY });
@@ -31,11 +28,8 @@ beforeAll(async () => {
 afterAll(() => gateway[Symbol.asyncDispose]());
 
 /** A gateway with 137 people on a port, which answers only callers with the key. */
-async function startServed(config: TestGatewayOptions['config'] = {}, clock: Clock = systemClock) {
-  const started = await startGatewayOverService(
-    { persons: 137 },
-    { config: { auth, ...config }, clock },
-  );
+async function startServed(config: TestGatewayOptions['config'] = {}) {
+  const started = await startGatewayOverService({ persons: 137 }, { config: { auth, ...config } });
   const server = await listen(started.gateway.handler, { host: '127.0.0.1', port: 0 });
   return {
     ...started,
@@ -130,17 +124,6 @@ interface AllPersons {
   readonly allPersons: readonly { readonly id: string }[];
 }
 
-test('the command of docs/clients.md streams every record', async () => {
-  const command = blockWith('docs/clients.md', 'curl -N');
-  const headers = [...command.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, ...header]) => header);
-  const response = await fetch(url, {
-    method: 'POST',
-    headers: { ...(Object.fromEntries(headers) as Record<string, string>), ...credential() },
-    body: /-d '([^']+)'/.exec(command)![1]!,
-  });
-  expect(putTogether(await gathered(partsOf(response)))!['allPersons']).toHaveLength(137);
-});
-
 test('with errorPolicy "all", Apollo Client shows the edges beside a total that cannot be counted', async () => {
   await using limited = await startServed({ drainMaxItems: 60 });
   const client = apollo.createClient(limited.url, credential);
@@ -152,17 +135,14 @@ test('with errorPolicy "all", Apollo Client shows the edges beside a total that 
 });
 
 test('a request of Apollo Client that is refused for a while is sent again after retryAfter, and no other is', async () => {
-  await using busy = await startBusy();
-  const client = apollo.createClient(busy.url, credential);
+  const client = apollo.createClient(url, credential);
   const times: number[] = [];
+  gateway.service.answer(json({}, 429, { 'retry-after': '1' }));
   const send = (page: PeopleQueryVariables) => () => {
     times.push(performance.now());
-    const sent = client.query({
-      query: apollo.PEOPLE,
-      variables: page,
-      fetchPolicy: 'network-only',
-    });
-    return sent.finally(() => busy.clock.jump(SECOND));
+    return client
+      .query({ query: apollo.PEOPLE, variables: page, fetchPolicy: 'network-only' })
+      .finally(() => gateway.service.answer(honest));
   };
   const { data } = await withPatience(send({ first: 1 }));
   expect(data?.personsConnection?.edges).toHaveLength(1);
@@ -174,32 +154,6 @@ test('a request of Apollo Client that is refused for a while is sent again after
   expect(times).toHaveLength(3);
   client.stop();
 });
-
-test('urql needs preferGetMethod: false, because a GET without a credential is refused', async () => {
-  await using open = await startServed({ auth: undefined });
-  const client = new Client({ url: open.url, exchanges: [fetchExchange] });
-  const { error } = await client.query('{ persons(first: 1) { items { id } } }', {});
-  expect(error?.message).toContain('apollo-require-preflight');
-});
-
-/** Its caller has used up all pages but gets another one after each second of its clock. The total is kept. */
-async function startBusy() {
-  const clock = new ManualClock();
-  const busy = await startServed({ pagesPerMinute: 60 }, clock);
-  const spend = async (query: string): Promise<string> => {
-    const response = await fetch(busy.url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...credential() },
-      body: JSON.stringify({ query }),
-    });
-    return response.text();
-  };
-  await spend('{ personsConnection { totalCount } }');
-  for (let page = 0; page <= 60; page += 1) {
-    if ((await spend('{ persons(first: 1) { items { id } } }')).includes('RATE_LIMITED')) break;
-  }
-  return { ...busy, clock };
-}
 
 function everybody(): string[] {
   return gateway.service.persons.all().map(({ id }) => id);

@@ -60,6 +60,8 @@ test('the other commands of the documentation end without an error, and its requ
     const { stdout } = await documented.run(blockWith('docs/clients.md', content));
     expect(JSON.parse(stdout)).toEqual({ data: expect.anything() });
   }
+  const stream = await documented.run(blockWith('docs/clients.md', 'curl -N'));
+  expect(stream.stdout).toMatch(/"allPersons":\[\{"id":.*\}\][^]*"hasNext":false\}/);
 });
 
 const OF_THE_GATEWAY = [
