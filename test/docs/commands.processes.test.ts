@@ -66,6 +66,7 @@ test('the other commands of the documentation end without an error, and its requ
 
 const OF_THE_GATEWAY = [
   ['README.md', '--subgraph > recruiting.graphql'],
+  ['README.md', 'persons.csv'],
   ['docs/callers.md', 'keys new importer'],
   ['docs/callers.md', 'keys new router'],
   ['docs/export.md', 'made-up.csv'],
