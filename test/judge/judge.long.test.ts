@@ -26,8 +26,8 @@ const sides = new Map<string, Side>();
 beforeAll(async () => {
   for (const [name, makeWorld] of Object.entries(WORLDS)) {
     const world = makeWorld();
-    const { schema, snapshot, prefix: schemaPrefix, isForwarded = false, additions } = world;
-    const mutations = isForwarded ? 'all' : 'off';
+    const { schema, snapshot, prefix: schemaPrefix, mutates = false, additions } = world;
+    const mutations = mutates ? 'all' : 'off';
     const limits = { maxDepth: 100, maxAliases: 1_000, maxTokens: 20_000 };
     const config = { schemaPrefix, mutations, ...limits } as const;
     const gateway = await startGatewayOverService(
@@ -205,7 +205,7 @@ test.each([
   ['a connection', '{ seen personsConnection @tag(name: "x") { nodes { id } } }'],
   [
     'a fragment around fragments around a list, which are also spread without it',
-    '{ ...G ...F } fragment F on Query { ...G @tag(name: "x") } fragment G on Query { ...H } fragment H on Query { allPersons { id } }',
+    '{ ...G ...F } fragment F on QueryRoot { ...G @tag(name: "x") } fragment G on QueryRoot { ...H } fragment H on QueryRoot { allPersons { id } }',
   ],
   ['the edges', '{ personsConnection { edges @tag(name: "x") { node { id } } } }'],
   [
@@ -213,7 +213,7 @@ test.each([
     '{ personsConnection { edges { ...F } } } fragment F on PersonEdge @tag(name: "x") { node { id } }',
   ],
 ])('a custom directive on %s that the gateway adds is refused', async (_, query) => {
-  const { asks, gateway } = sides.get('directives')!;
+  const { asks, gateway } = sides.get('forwarded')!;
   const sent = gateway.service.received.length;
   const { data, errors } = await asks[0]!({ query, variables: {} });
   expect(data).toBeUndefined();

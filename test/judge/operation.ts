@@ -32,7 +32,9 @@ export interface Operation {
 /** What random operations are made of. */
 export interface Vocabulary {
   readonly served: Pick<ServedSchema, 'schema' | 'derived' | 'adapters' | 'nested' | 'entities'>;
-  /** Whether there are also mutations, the service's own directives, and operations that are not selected. */
+  /** Whether there are also mutations. */
+  readonly mutates?: boolean;
+  /** Whether there are also the service's own directives, and operations that are not selected. */
   readonly isForwarded?: boolean;
   /** The coordinates of the fields that a company adds. `Query.own` is one, and every operation selects it. */
   readonly added?: ReadonlySet<string>;
@@ -41,7 +43,7 @@ export interface Vocabulary {
 /** The vocabulary of a schema to which nothing is added. */
 export function vocabularyOf(schema: GraphQLSchema): Vocabulary {
   const served = { schema, derived: [], adapters: [], nested: [], entities: [] };
-  return { served, isForwarded: true };
+  return { served, isForwarded: true, mutates: true };
 }
 
 /** Where a selection is. */
@@ -78,7 +80,7 @@ export function randomOperation(world: Vocabulary, g: GeneratorValue): Operation
 
 /** @param mark a part of the names of the operation, its fragments and its variables */
 function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Operation {
-  const { served, isForwarded = false, added } = world;
+  const { served, isForwarded = false, mutates = false, added } = world;
   const { schema } = served;
   const derived = new Map(served.derived.map((each) => [`${each.parent}.${each.name}`, each]));
   const paged = new Map(
@@ -92,7 +94,7 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
   const pick = <T>(from: readonly T[]): T => from[upTo(from.length - 1)]!;
   // Some operations are those that the service itself understands.
   const usesDerived = chance(75);
-  const mutation = isForwarded && chance(20) ? schema.getMutationType() : undefined;
+  const mutation = mutates && chance(20) ? schema.getMutationType() : undefined;
   const root = mutation ?? schema.getQueryType()!;
 
   const body = selectionSet({ type: root, depth: 0, parents: 1, via: [] });
@@ -138,7 +140,9 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
     if (name === '_service') return false;
     if (!isCompositeType(getNamedType(of))) return true;
     if (depth >= DEEPEST || parents > WHOLE) return false;
-    if (derived.has(coordinate)) return usesDerived && parents <= FEW;
+    // The service is asked for what is below a field of its own, so the query type has only its fields there.
+    const isOffered = depth === 0 || type !== schema.getQueryType();
+    if (derived.has(coordinate)) return usesDerived && isOffered && parents <= FEW;
     return !paged.has(coordinate) || parents <= 2 * FEW;
   }
 

@@ -206,7 +206,7 @@ export function createOracle(service: GraphQLSchema, served: ServedSchema): Grap
 
   /** The resolver of the service for a served field. */
   function ofService(type: string, field: string): Resolver {
-    const name = type === root.name ? rootField(field) : field;
+    const name = isRoot(type) ? rootField(type, field) : field;
     const of = service.getType(served.upstreamType(type));
     const resolve = isObjectType(of) ? of.getFields()[name]?.resolve : undefined;
     if (resolve) return resolve as Resolver;
@@ -216,8 +216,13 @@ export function createOracle(service: GraphQLSchema, served: ServedSchema): Grap
     };
   }
 
-  function rootField(field: string): string {
-    const operation = getOperationAST(served.toUpstream(parse(`{ ${field} }`)));
+  function isRoot(type: string): boolean {
+    return type === root.name || type === schema.getMutationType()?.name;
+  }
+
+  function rootField(type: string, field: string): string {
+    const kind = type === root.name ? 'query' : 'mutation';
+    const operation = getOperationAST(served.toUpstream(parse(`${kind} { ${field} }`)));
     return (operation!.selectionSet.selections[0] as FieldNode).name.value;
   }
 }

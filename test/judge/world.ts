@@ -1,18 +1,9 @@
-import {
-  execute,
-  extendSchema,
-  parse,
-  print,
-  printSchema,
-  visit,
-  type GraphQLFieldResolver,
-  type GraphQLSchema,
-} from 'graphql';
+import { execute, extendSchema, parse, printSchema, type GraphQLSchema } from 'graphql';
 import type { Additions } from '../../src/additions/additions.ts';
 import { serveSnapshot } from '../../src/schema/served/served-schema.ts';
 import { secondService } from '../additions/people.ts';
+import { forwardedService, renamedSchema } from '../service/clashing.ts';
 import { fullService } from '../service/full.ts';
-import { makeExecutableSchema, personPages } from '../service/lists.ts';
 import { resultsSchema, richSchema } from '../service/made.ts';
 import type { Answer, Ask } from './cursors.ts';
 import { vocabularyOf, type Vocabulary } from './operation.ts';
@@ -37,14 +28,22 @@ export const WORLDS: Readonly<Record<string, () => World>> = {
   'rich with a prefix': () => worldOf(richSchema(), 'Recruiting'),
   results: () => worldOf(resultsSchema()),
   'results that are errors': () => worldOf(resultsSchema({ managers: false })),
-  directives: () => ({
-    ...vocabularyOf(DIRECTED),
-    schema: DIRECTED,
-    snapshot: printSchema(DIRECTED),
-    prefix: undefined,
-    ask: (operation) => executeOver(DIRECTED, operation),
-  }),
+  names: () => ({ ...worldOf(renamedSchema()), mutates: true }),
+  'names with a prefix': () => ({ ...worldOf(renamedSchema(), 'Recruiting'), mutates: true }),
+  forwarded: forwardedWorld,
 };
+
+/** Operations that the service itself understands. */
+function forwardedWorld(): World {
+  const { schema } = forwardedService();
+  return {
+    ...vocabularyOf(schema),
+    schema,
+    snapshot: printSchema(schema),
+    prefix: undefined,
+    ask: (operation) => executeOver(schema, operation),
+  };
+}
 
 /** Added fields say what their resolvers got of a record, and what a second service knows about it. */
 function addedWorld(): World {
@@ -94,7 +93,7 @@ function worldOf(
 
 const SETTINGS = {
   schemaPath: 'upstream.graphql',
-  mutations: 'off',
+  mutations: 'all',
   connectionMax: 500,
   drainMaxItems: 100_000,
   totalCountSeconds: 300,
@@ -108,41 +107,3 @@ async function executeOver(
   const result = await execute({ schema, document, variableValues: variables, operationName });
   return JSON.parse(JSON.stringify(result)) as Answer;
 }
-
-/** The custom directives that reached the service, without those of an operation that was not selected. */
-const seen = (...[, , , info]: Parameters<GraphQLFieldResolver<never, unknown, never>>) => {
-  const directives = new Set<string>();
-  const fragments = Object.values(info.fragments).filter(
-    ({ name }) => !name.value.startsWith('Fz'),
-  );
-  for (const node of [info.operation, ...fragments]) {
-    visit(node, {
-      Directive: (directive) => {
-        const isCondition = ['skip', 'include'].includes(directive.name.value);
-        if (!isCondition) directives.add(print(directive));
-      },
-    });
-  }
-  return [...directives].toSorted().join(' ');
-};
-
-const DIRECTED = makeExecutableSchema(
-  `
-  directive @inContext(country: String) on QUERY | MUTATION
-  directive @tag(name: String!) repeatable on
-    FIELD | FRAGMENT_SPREAD | INLINE_FRAGMENT | FRAGMENT_DEFINITION | VARIABLE_DEFINITION
-  directive @spread(name: String!) on FRAGMENT_SPREAD
-  directive @inline(name: String!) on INLINE_FRAGMENT
-  directive @fragment(name: String!) on FRAGMENT_DEFINITION
-  type Query { seen(first: Int): String shop: Shop persons(first: Int, after: ID): Persons! }
-  type Mutation { seen: String }
-  type Shop { seen: String name: String query: Query }
-  type Person { id: ID! }
-  type Persons { items: [Person!]! pageInfo: Position! }
-  type Position { hasNextPage: Boolean! endCursor: String }`,
-  {
-    Query: { seen, shop: () => ({ name: 'Shop' }), persons: personPages(['1', '2']) },
-    Mutation: { seen },
-    Shop: { seen, query: () => ({}) },
-  },
-);
