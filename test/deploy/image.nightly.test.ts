@@ -19,6 +19,11 @@ const MAX_MEGABYTES = 120;
 
 const dockerfile = instructions(readFileSync('Dockerfile', 'utf8'));
 const image = lastStage(dockerfile);
+/** What is copied from the build context, and not from another stage, and where to. */
+const copies = dockerfile
+  .filter(({ name, text }) => name === 'COPY' && !text.includes('--from'))
+  .map(({ text }) => text.split(/\s+/))
+  .map((words) => ({ sources: words.slice(0, -1), target: words.at(-1)! }));
 /** Only root may run a process as another user. */
 const user: SpawnOptions = process.getuid?.() === 0 ? { uid: image.uid, gid: image.gid } : {};
 
@@ -33,7 +38,7 @@ beforeAll(() => {
   // The other user may not be allowed to read the folder of the repository.
   cpSync(process.execPath, join(bin, 'node'));
   if (user.uid !== undefined) chownSync(data, user.uid, user.gid!);
-  for (const { sources, target } of dockerfile.flatMap(({ copied }) => copied ?? [])) {
+  for (const { sources, target } of copies) {
     for (const source of sources) {
       // Links are copied as links: src/main.ts is one.
       cpSync(source, sources.length > 1 ? join(app, target, source) : join(app, target), {
@@ -59,7 +64,7 @@ test(`the image has at most ${MAX_MEGABYTES} MB, and nothing that only tests nee
 test('the build context contains the copied files, and nothing else', () => {
   const [all, ...allowed] = readFileSync('.dockerignore', 'utf8').trim().split('\n');
   expect(all).toBe('*');
-  const copied = dockerfile.flatMap(({ copied: each }) => each?.sources ?? []);
+  const copied = copies.flatMap(({ sources }) => sources);
   expect(allowed.toSorted()).toEqual([...new Set(copied)].map((name) => `!${name}`).toSorted());
 });
 
@@ -123,8 +128,8 @@ interface Lock {
 
 /** Runs the `npm ci` of a Dockerfile. The packages come from npm's cache, which the installation before the tests has filled. */
 function install(all: typeof dockerfile, cwd: string): void {
-  const [line] = all.flatMap(({ run }) => (run?.startsWith('npm ci') ? run : []));
-  const [command, ...args] = line!.split(' ');
+  const run = all.find(({ text }) => text.startsWith('npm ci'));
+  const [command, ...args] = run!.text.split(' ');
   const { PATH = '', HOME = '' } = process.env;
   execFileSync(command!, [...args, '--prefer-offline'], { cwd, env: { PATH, HOME } });
 }

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { fullSdl } from '../service/full.ts';
+import { servedOffline } from '../support/gateway/served-offline.ts';
 import { compose } from '../support/supergraph/composition.ts';
-import { printedSubgraph } from '../support/supergraph/printed-subgraph.ts';
 import {
   payrollSdl,
   reviewsSdl,
@@ -144,9 +144,8 @@ test.each<[string, string, string[], RegExp[]]>([
     [reviewsSdl()],
     [/info: PageInfo/],
   ],
-])('a subgraph %s', async (_, snapshot, others, expected) => {
-  const recruiting = await printedSubgraph({ snapshot, overrides: {} });
-  const subgraphs = [recruiting, ...others].map((sdl, index) => ({
+])('a subgraph %s', (_, snapshot, others, expected) => {
+  const subgraphs = [servedOffline(snapshot).subgraphSdl(), ...others].map((sdl, index) => ({
     name: `subgraph-${index}`,
     sdl,
     url: `http://subgraph-${index}.test/graphql`,

@@ -18,8 +18,8 @@ import { entryFor } from '../support/gateway/api-key.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
+import { servedOffline } from '../support/gateway/served-offline.ts';
 import { compose } from '../support/supergraph/composition.ts';
-import { printedSubgraph } from '../support/supergraph/printed-subgraph.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 type Way = [way: string, scope: string, query: string, variables?: Record<string, unknown>];
@@ -284,8 +284,8 @@ describe('the SDL of the subgraph', () => {
         'Query.atsRobots': { scope: 'list' },
       },
     };
-    const env = { SCHEMA_PREFIX: 'Ats' };
-    expect(scopesIn(await printedSubgraph({ snapshot: PEOPLE, overrides, env }))).toEqual({
+    const { subgraphSdl } = servedOffline(PEOPLE, { prefix: 'Ats', overrides });
+    expect(scopesIn(subgraphSdl())).toEqual({
       count: words('AtsPersonPage.total Query.atsPersonsConnection'),
       pay: words('AtsRobotPage.items'),
       list: words('Query.atsRobots'),
@@ -306,7 +306,8 @@ describe('the SDL of the subgraph', () => {
       type Contacts { city: String } type Salary { amount: String }`;
     const overrides = blockWith('docs/schema.md', '"Person.contacts"');
     const [field] = blockWith('docs/supergraph.md', 'contacts: Contacts').split('\n');
-    expect(await printedSubgraph({ snapshot, overrides: JSON.parse(overrides) })).toContain(field);
+    const { subgraphSdl } = servedOffline(snapshot, { overrides: JSON.parse(overrides) });
+    expect(subgraphSdl()).toContain(field);
 
     using folder = temporaryFolder();
     writeFileSync(folder.file('adapters.json'), overrides);

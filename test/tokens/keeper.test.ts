@@ -15,7 +15,7 @@ import { endAttempt, successor, type Rule, type State } from '../../src/tokens/s
 import { StoreUnavailable } from '../../src/tokens/store.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { memoryStore } from '../support/gateway/stores.ts';
-import { quickFolder } from '../support/quick-folder.ts';
+import { quickFolder } from '../support/temporary-folder.ts';
 import { sleepIn, VirtualTime } from './simulate/virtual-time.ts';
 import * as values from './values.ts';
 

@@ -131,7 +131,7 @@ test('the request for the keys goes through the system’s proxy', async () => {
   const proxy = await startProxy();
   expect(await keys({ proxy: `http://${proxy.host}` }).has('ec')).toBe(true);
   const { host } = new URL(issuer.jwt.jwksUrl);
-  expect(proxy.heads).toEqual([expect.stringMatching(`^CONNECT ${host} HTTP/1.1\r\n`)]);
+  expect(proxy.heads).toEqual([expect.stringMatching(`^CONNECT ${host}\n`)]);
 });
 
 /** A gateway that accepts a key, and tokens of the issuer. */

@@ -1,11 +1,7 @@
-/** An instruction of a Dockerfile, as far as the tests need it. */
+/** An instruction of a Dockerfile. */
 interface Instruction {
   readonly name: string;
   readonly text: string;
-  /** Of a RUN. */
-  readonly run?: string;
-  /** Of a COPY from the build context, and not from another stage. */
-  readonly copied?: { readonly sources: readonly string[]; readonly target: string };
 }
 
 /** What the last stage of a Dockerfile configures in the container. */
@@ -22,18 +18,10 @@ interface Image {
 
 export function instructions(dockerfile: string): Instruction[] {
   const lines = dockerfile.replaceAll(/^#.*\n/gm, '').replaceAll(/\\\n\s*/g, ' ');
-  return [...lines.matchAll(/^([A-Z]+) (.+)$/gm)].map(([, name, text]) => {
-    const words = text!.split(/\s+/);
-    return {
-      name: name!,
-      text: text!,
-      ...(name === 'RUN' && { run: text! }),
-      ...(name === 'COPY' &&
-        !text!.includes('--from') && {
-          copied: { sources: words.slice(0, -1), target: words.at(-1)! },
-        }),
-    };
-  });
+  return [...lines.matchAll(/^([A-Z]+) (.+)$/gm)].map(([, name, text]) => ({
+    name: name!,
+    text: text!,
+  }));
 }
 
 export function lastStage(all: readonly Instruction[]): Image {

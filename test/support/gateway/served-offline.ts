@@ -1,7 +1,7 @@
 import { serveSnapshot } from '../../../src/schema/served/served-schema.ts';
 
 interface OfflineParts {
-  readonly prefix?: string;
+  readonly prefix?: string | undefined;
   readonly overrides?: unknown;
   readonly totalCountSeconds?: number | undefined;
 }

