@@ -101,11 +101,6 @@ export class TokenOffice {
     );
   }
 
-  /** Whether the access token of the latest pair is valid. */
-  get isCurrentValid(): boolean {
-    return this.#refusalOf(this.#current.access_token) === undefined;
-  }
-
   /** Returns a new pair for the current refresh token, which is then spent; undefined for any other. */
   exchange(refreshToken: string): TokenSet | undefined {
     if (!this.accepts(refreshToken)) return undefined;
@@ -139,14 +134,14 @@ export function tokenRoute(tokens: TokenOffice): Route {
 }
 
 /** Only a form has fields: any other body is treated as one without a grant_type. */
-export async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
+async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
   const body = await text(request);
   return new URLSearchParams(
     contentType(request) === 'application/x-www-form-urlencoded' ? body : '',
   );
 }
 
-export function answerGrant(form: URLSearchParams, tokens: TokenOffice): Answer {
+function answerGrant(form: URLSearchParams, tokens: TokenOffice): Answer {
   if (form.get('grant_type') !== 'refresh_token') {
     return refusal(
       'unsupported_grant_type',

@@ -14,7 +14,8 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { moveTo, successor, type State } from '../../src/tokens/state.ts';
 import { startService } from '../service/service.ts';
 import { runHere, startHere, type Ended } from '../support/gateway/run-here.ts';
-import { refusal } from '../service/replies.ts';
+import { cut, json, refusal } from '../service/replies.ts';
+import { cutAfterGrant, grantedWithStatus500 } from '../service/token-answers.ts';
 import { refusingAddress } from '../support/listening.ts';
 import { startServer } from '../support/test-server.ts';
 import { pairOf } from '../tokens/values.ts';
@@ -24,7 +25,7 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const [KEY, OTHER_KEY] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64'));
 const MADE_UP = JSON.stringify({ access_token: 'made-up', refresh_token: 'made-up-refresh' });
-const BROKEN = { status: 500, body: '{"oops":true}' };
+const BROKEN = json({ oops: true }, 500);
 const OF_ANOTHER = 'https://other.example.com/a-secret-path';
 
 /** What a command is given beside its name. */
@@ -65,16 +66,16 @@ const CAUSES = {
   'a link': ({ service }) => ofLink(service.tokenLink),
   'a file with the JSON': async (operator) => fileWith(operator, await jsonOf(operator)),
   'standard input with the JSON, in pieces': async (operator) => {
-    const json = await jsonOf(operator);
-    return ofText(json.slice(0, 30), json.slice(30));
+    const set = await jsonOf(operator);
+    return ofText(set.slice(0, 30), set.slice(30));
   },
   'a link, with TOKEN_STORE_KEY': ({ service }) => ({
     ...ofLink(service.tokenLink),
     env: { TOKEN_STORE_KEY: KEY! },
   }),
   'a link at TOKEN_LINK_ORIGIN': async (operator) => {
-    const json = await jsonOf(operator);
-    const url = await startServer((_request, response) => response.end(json));
+    const set = await jsonOf(operator);
+    const url = await startServer((_request, response) => response.end(set));
     return { ...ofLink(`${url}/a-secret-path`), env: { TOKEN_LINK_ORIGIN: url } };
   },
   'a spent set with an odd name': () =>
@@ -85,7 +86,7 @@ const CAUSES = {
     return given;
   },
   'a set that gets no clear answer': ({ service }) => {
-    service.tokenAnswers.next({ status: 500, body: '{"oops":true}' });
+    service.tokenAnswers.next(BROKEN);
     return ofLink(service.tokenLink);
   },
   'a link, without RECRUITING_URL': ({ service }) => ({
@@ -124,16 +125,16 @@ const CAUSES = {
   // What the service answers now
   'an answer with status 500': ({ service }) => service.tokenAnswers.next(BROKEN),
   'an answer with status 403': ({ service }) =>
-    service.tokenAnswers.next({ ...BROKEN, status: 403 }),
+    service.tokenAnswers.next(json({ oops: true }, 403)),
   'an expired access token': ({ service }) => service.expire(),
   'a refused access token': ({ service }) => service.answerChecks(refusal('user_blocked', 403)),
   'a refused query': ({ service }) => service.answer(refusal('insufficient_permissions', 403)),
   'revoked tokens': ({ service }) => service.revoke(),
   // What a refresh got before
-  'an unprocessed refresh': (operator) => refreshed(operator, 'drop-before'),
-  'a lost answer': (operator) => refreshed(operator, 'drop-after'),
+  'an unprocessed refresh': (operator) => refreshed(operator, cut),
+  'a lost answer': (operator) => refreshed(operator, cutAfterGrant),
   'a lost answer, and the last refusal': async (operator) => {
-    await refreshed(operator, 'drop-after');
+    await refreshed(operator, cutAfterGrant);
     operator.service.expire();
     await operator.alter({ refusals: 3 });
   },
@@ -141,13 +142,13 @@ const CAUSES = {
     service.revoke();
     await tokens(['refresh']);
   },
-  'an answer with a pair': (operator) => refreshed(operator, (body) => ({ status: 500, body })),
+  'an answer with a pair': (operator) => refreshed(operator, grantedWithStatus500),
   'an answer with a pair, and a loss after it': async (operator) => {
-    await refreshed(operator, (body) => ({ status: 500, body }));
+    await refreshed(operator, grantedWithStatus500);
     await operator.alter({ claim: null, lost: true, refusals: 4 });
   },
   'an answer with a pair that is not accepted': (operator) =>
-    refreshed(operator, { status: 500, body: MADE_UP }),
+    refreshed(operator, json(JSON.parse(MADE_UP), 500)),
   // Emergency files
   'an emergency file': async (operator) => void (await waitingPair(operator)),
   'an emergency file of a pair that is saved': async (operator) =>
@@ -428,7 +429,9 @@ test('where the service refuses early refreshes, an import is complete, and its 
   const operator = await startOperator();
   const clock = { ahead: 0 };
   const now = () => Date.now() + clock.ahead;
-  const sandbox = await startService({ refuseEarlyRefresh: 400, now });
+  const sandbox = await startService({ now });
+  const early = { error: 'invalid_grant', error_description: 'token not expired' };
+  sandbox.tokenAnswers.next(json(early, 400));
   onTestFinished(() => sandbox.close());
   const commands = (...args: string[]) =>
     operator.tokens(args, { env: { RECRUITING_URL: sandbox.url } });
@@ -447,7 +450,7 @@ test('where the service refuses early refreshes, an import is complete, and its 
     /^Nothing was sent\. .*exchanges no refresh token before.*in 23 h 59 min at most/,
   );
   expect((await commands('status')).stdout).toMatch(/Refreshes +after the expiry/);
-  expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(['too-early', 'answered']);
+  expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(['not-processed', 'answered']);
 });
 
 test('an import that waits for standard input can be stopped, and nothing is changed', async () => {

@@ -890,7 +890,7 @@ function comparable({ status, headers, text }: Answered): Answered {
 
 /** The number of requests that have reached a service. */
 function upstreamRequests(): number {
-  return allFronts().reduce((sum, { service }) => sum + service.stats.requests.graphql, 0);
+  return allFronts().reduce((sum, { service }) => sum + service.received.length, 0);
 }
 
 const DEFAULTS = {

@@ -144,7 +144,7 @@ test('a list that was drained before is read with DRAIN_CONCURRENCY pages in fli
   service.answer(async (...exchange) => {
     // All other requests that are sent by now arrive before this one is answered.
     for (let turn = 0; turn < 10; turn += 1) await setImmediate();
-    most = Math.max(most, service.stats.inFlight);
+    most = Math.max(most, service.inFlight);
     await honest(...exchange);
   });
   const expectDrained = async () =>

@@ -27,7 +27,14 @@ export function altered(change: (answer: GraphQLAnswer) => void): Reply {
   };
 }
 
-export function json(body: unknown, status = 200, headers: Record<string, string> = {}): Reply {
+/** A reply that depends on nothing. */
+type FixedReply = (response: ServerResponse) => void;
+
+export function json(
+  body: unknown,
+  status = 200,
+  headers: Record<string, string> = {},
+): FixedReply {
   return (response) => respondWith(response, status, JSON.stringify(body), headers);
 }
 
@@ -63,9 +70,7 @@ export function introspected(
     const { query } = JSON.parse(exchange[1].body) as { query: string };
     const message = refuses(query);
     const refused = { errors: [{ message }] };
-    await json(message === undefined ? await graphql({ schema, source: query }) : refused)(
-      ...exchange,
-    );
+    json(message === undefined ? await graphql({ schema, source: query }) : refused)(exchange[0]);
   };
 }
 
@@ -97,7 +102,7 @@ function respondWith(
 }
 
 /** The connection breaks before a byte of the answer. */
-export const cut: Reply = (response) => void response.destroy();
+export const cut: FixedReply = (response) => void response.destroy();
 
 /** The connection breaks when some of the answer has arrived. */
 export const cutInBody: Reply = (response) => {
@@ -127,7 +132,7 @@ export const hints: Reply = (response) => {
 };
 
 /** An endless body, as fast as it is read. */
-export const flood = (response: ServerResponse): void => {
+export const flood: FixedReply = (response) => {
   const megabyte = Buffer.alloc(1024 * 1024, ' ');
   const pour = () => {
     while (!response.destroyed && response.write(megabyte));

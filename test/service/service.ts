@@ -1,24 +1,18 @@
 import { EventEmitter, once } from 'node:events';
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type ServerResponse,
-} from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { GraphQLSchema } from 'graphql';
 import { graphqlRoute } from '../../sandbox/graphql.ts';
-import { pathOf, problem, type Answer } from '../../sandbox/http.ts';
+import { listen, pathOf, problem, type Answer } from '../../sandbox/http.ts';
 import { personsSchema } from '../../sandbox/persons-schema.ts';
 import { createListener } from '../../sandbox/sandbox.ts';
-import { TokenOffice } from '../../sandbox/tokens.ts';
-import { listening } from '../support/listening.ts';
+import { TokenOffice, tokenRoute } from '../../sandbox/tokens.ts';
 import type { CursorKind } from './list-model.ts';
 import { resultsSchema, richSchema } from './made.ts';
 import { PersonList } from './person-list.ts';
-import { tokenEndpoint, TokenAnswers, type Exchange } from './token-answers.ts';
+import { TokenAnswers, type Exchange } from './token-answers.ts';
 
 export interface ServiceOptions {
   /** The path of the service. */
@@ -33,8 +27,6 @@ export interface ServiceOptions {
   cursors?: CursorKind;
   /** Whether a refresh ends the access token before it; otherwise that one lives on until it expires. */
   revokeOnRefresh?: boolean;
-  /** The status of the refusal of a refresh before the access token has expired; the refresh token stays valid. */
-  refuseEarlyRefresh?: 400 | 403 | undefined;
   /** What is served: the published persons; `rich` or `results` instead of them; or a schema of the test. */
   schema?: 'rich' | 'results' | GraphQLSchema;
   /** The clock, in milliseconds. */
@@ -68,9 +60,10 @@ export interface Service extends AsyncDisposable {
   readonly tokenLink: string;
   /** A change is visible from the next page on. */
   readonly persons: PersonList;
-  readonly stats: Readonly<Stats>;
   /** Requests to /graphql, in the order of their arrival. */
   readonly received: readonly Received[];
+  /** How many of them are not yet answered. */
+  readonly inFlight: number;
   /** `User-Agent` and `Api-User-Agent` of every request to anything else. */
   readonly otherAgents: readonly unknown[];
   /** Sets the replies to the next requests to /graphql, one each; the last one stays. */
@@ -83,7 +76,7 @@ export interface Service extends AsyncDisposable {
   honestAnswer(received: Received): Promise<Answer>;
   /** Resolves when this number of requests to /graphql has arrived. */
   arrived(count: number): Promise<void>;
-  /** Sets faults of the answers of /oauth/token. */
+  /** The replies to requests to /oauth/token. */
   readonly tokenAnswers: TokenAnswers;
   /** The requests to /oauth/token, in order of arrival. */
   readonly exchanges: readonly Exchange[];
@@ -95,17 +88,6 @@ export interface Service extends AsyncDisposable {
   expire(): void;
   /** Ends all connections, and refuses new ones. */
   close(): Promise<void>;
-}
-
-interface Stats {
-  /** Requests that arrived, whatever their outcome. */
-  readonly requests: { oauthToken: number; graphql: number };
-  /** Refresh tokens exchanged. */
-  readonly refreshes: number;
-  /** Requests to /graphql that the sandbox answered with status 200. */
-  graphql: number;
-  /** Requests to /graphql not yet answered. */
-  inFlight: number;
 }
 
 /** Starts a stand-in for the service: the sandbox, with what only tests see and change of it. */
@@ -120,36 +102,18 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const received: Received[] = [];
   const otherAgents: unknown[] = [];
   const arrivals = new EventEmitter().setMaxListeners(0);
-  const stats: Stats = {
-    requests: { oauthToken: 0, graphql: 0 },
-    get refreshes() {
-      return exchanges.filter(({ outcome }) => SPENT.has(outcome)).length;
-    },
-    graphql: 0,
-    inFlight: 0,
-  };
+  let inFlight = 0;
   const schema = schemaOf(options.schema);
   const sandbox = createListener({ schema, tokens, latency });
   const graphql = graphqlRoute(schema, tokens, latency);
-  const { revokeOnRefresh = false, refuseEarlyRefresh } = options;
-  const answerExchange = tokenEndpoint({
-    tokens,
-    answers: tokenAnswers,
-    exchanges,
-    revokeOnRefresh,
-    refuseEarlyRefresh,
-  });
   const honest: Reply = (response, request) => service.answerHonestly(response, request);
   let replies: readonly Reply[] = [honest];
   let checkReply = honest;
 
-  // Longer than the pauses of tests: a connection that is just being closed would be another fault.
-  const server = createServer({ keepAliveTimeout: 75_000 }, (request, response) => {
-    respond(request, response).catch((error: unknown) => response.destroy(error as Error));
-  });
-  const door = await listening(server, '127.0.0.1');
-  const close = async () => door[Symbol.asyncDispose]();
-  const url = door.url + base;
+  const { url: root, close } = await listen(async (request, response) => {
+    await respond(request, response).catch((error: unknown) => response.destroy(error as Error));
+  }, 0);
+  const url = root + base;
 
   const service: Service = {
     url,
@@ -157,8 +121,10 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       return url + tokens.linkPath;
     },
     persons,
-    stats,
     received,
+    get inFlight() {
+      return inFlight;
+    },
     otherAgents,
     answer: (...next) => {
       replies = next;
@@ -169,11 +135,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     answerHonestly: async (response, request) => {
       if (response.destroyed) return;
       await sandbox(messageOf(request), response);
-      if (request.path === '/graphql' && response.headersSent && response.statusCode === 200)
-        stats.graphql += 1;
     },
-    honestAnswer: async (request) =>
-      graphql.answer(messageOf(request), new AbortController().signal),
+    honestAnswer: async (request) => graphql.answer(messageOf(request), NEVER),
     arrived: async (count) => {
       while (received.length < count) await once(arrivals, 'one');
     },
@@ -203,14 +166,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     }
     request.url = request.url.slice(base.length);
     const path = pathOf(request);
-    if (path === '/graphql') stats.requests.graphql += 1;
-    else otherAgents.push(headers['user-agent'], headers['api-user-agent']);
-    if (path === '/oauth/token') {
-      stats.requests.oauthToken += 1;
-      return answerExchange(request, response);
-    }
-    if (path !== '/graphql' && path !== '/auth_check') return sandbox(request, response);
-
+    if (path !== '/graphql') otherAgents.push(headers['user-agent'], headers['api-user-agent']);
     const over = once(response, 'close').then(() =>
       response.writableFinished ? ('answered' as const) : ('cut' as const),
     );
@@ -218,17 +174,38 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     const body = await text(request);
     const arrival: Received = { path, method, headers, token, body, connection, over };
     if (path === '/auth_check') return checkReply(response, arrival, service);
-    stats.inFlight += 1;
-    void over.then(() => (stats.inFlight -= 1));
+    if (path === '/oauth/token') return exchange(response, arrival);
+    if (path !== '/graphql') return sandbox(messageOf(arrival), response);
+    inFlight += 1;
+    void over.then(() => (inFlight -= 1));
     const reply = replies[0]!;
     if (replies.length > 1) replies = replies.slice(1);
     received.push(arrival);
     arrivals.emit('one');
     await reply(response, arrival, service);
   }
+
+  async function exchange(response: ServerResponse, arrival: Received): Promise<void> {
+    const form = new URLSearchParams(arrival.body);
+    const one: Exchange = {
+      refreshToken: form.get('refresh_token') ?? '',
+      outcome: 'not-processed',
+    };
+    exchanges.push(one);
+    response.once('finish', () => {
+      if (one.outcome === 'spent-in-silence') one.outcome = 'answered';
+    });
+    const grant = async () => {
+      if (options.revokeOnRefresh && tokens.accepts(one.refreshToken)) tokens.revokeAccessTokens();
+      const answer = await tokenRoute(tokens).answer(messageOf(arrival), NEVER);
+      one.outcome = answer.status === 200 ? 'spent-in-silence' : 'invalid-grant';
+      return answer;
+    };
+    await tokenAnswers.take()(response, grant);
+  }
 }
 
-const SPENT: ReadonlySet<Exchange['outcome']> = new Set(['answered', 'spent-in-silence']);
+const NEVER = new AbortController().signal;
 
 /** The request as Node receives it. */
 function messageOf({ path: url, method, headers, body, connection }: Received): IncomingMessage {

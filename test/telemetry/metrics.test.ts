@@ -7,6 +7,7 @@ import { parse } from 'yaml';
 import { VERSION } from '../../src/config.ts';
 import { ERROR_CODES, means } from '../../src/errors.ts';
 import { TROUBLES, type Trouble } from '../../src/tokens/health.ts';
+import { cut } from '../service/replies.ts';
 import { startService } from '../service/service.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { runHere, serveHere, type RunningHere } from '../support/gateway/run-here.ts';
@@ -41,7 +42,7 @@ test.each<[state: 'valid' | Trouble, printed: RegExp, exchanges: string[], secon
   ],
 )('the metrics report tokens that are %s', async (state, printed, exchanges, secondsLeft) => {
   await using service = await startService();
-  if (state === 'uncertain') service.tokenAnswers.next('drop-before');
+  if (state === 'uncertain') service.tokenAnswers.next(cut);
   using folder = temporaryFolder();
   await using serving = await serveHere({
     RECRUITING_URL: service.url,

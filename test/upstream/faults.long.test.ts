@@ -236,8 +236,8 @@ const limited = (retryAfter: string, status = 429) =>
   json({}, status, { 'retry-after': retryAfter });
 const limitedFor =
   (ms: number): Reply =>
-  (...exchange) =>
-    limited(new Date(Date.now() + ms).toUTCString())(...exchange);
+  (response) =>
+    limited(new Date(Date.now() + ms).toUTCString())(response);
 const failing = (...errors: object[]) =>
   json({ errors: errors.map((each) => ({ message: 'Slow down.', ...each })) });
 

@@ -77,6 +77,6 @@ async function startUsed() {
   return { ...gateway, full };
 }
 
-function counts({ service: { stats, received } }: Awaited<ReturnType<typeof startUsed>>) {
-  return { grants: stats.requests.oauthToken, sent: received.length };
+function counts({ service: { exchanges, received } }: Awaited<ReturnType<typeof startUsed>>) {
+  return { grants: exchanges.length, sent: received.length };
 }

@@ -76,9 +76,9 @@ test.each([
 
 const withId =
   (status: number, idOf: string | ((token: string) => string), headers = {}): Reply =>
-  (...exchange) => {
-    const id = typeof idOf === 'string' ? idOf : idOf(exchange[1].token);
-    return json({ type: 'x' }, status, { 'x-request-id': id, ...headers })(...exchange);
+  (response, { token }) => {
+    const id = typeof idOf === 'string' ? idOf : idOf(token);
+    json({ type: 'x' }, status, { 'x-request-id': id, ...headers })(response);
   };
 
 test.each<[string, Reply, seen: 'both' | 'log' | 'none']>([
