@@ -4,32 +4,50 @@ import {
   type ConnectedList,
   type ConnectionArguments,
 } from '../../src/paging/connection.ts';
+import type { Position } from '../../src/paging/cursor.ts';
+import { endOf } from '../../src/paging/drain.ts';
 import { walkList, type ListWalkOptions } from '../../src/paging/list-walk.ts';
+import { LookUps, type LookUpList } from '../../src/paging/look-up.ts';
+import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
 import { PageIndexes } from '../../src/paging/page-index.ts';
 import { PageSize } from '../../src/paging/page-size.ts';
 import { PageFailedError, type FetchPage, type Page } from '../../src/paging/page.ts';
+import { Totals } from '../../src/paging/totals.ts';
+import { WalkSlots } from '../../src/paging/walk-slots.ts';
 import type { WalkedPage } from '../../src/paging/walk.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
 import { ListModel, type Change, type Traits } from '../service/list-model.ts';
 
-/** What happens during a walk; times are numbers of answers. */
-interface Meanwhile {
-  readonly changes?: readonly { readonly change: Change; readonly after: number }[];
+/** What happens while a list is read; times are numbers of answers. */
+export interface Meanwhile {
+  readonly changes: readonly { readonly change: Change; readonly after: number }[];
   /** From when on, and how many times in a row, the service fails. */
   readonly failure?: { readonly after: number; readonly answers: number } | undefined;
+  /** Returns which of the waiting requests is answered next: any whole number. */
+  readonly choose?: () => number;
 }
 
 interface WorldOptions extends Partial<Traits> {
   readonly concurrency?: number;
   /** The page size to begin with. Default: the limit of the service. */
   readonly usual?: number;
+  /** The most records that a walk for lookups reads. */
+  readonly mostLookedUp?: number;
+}
+
+interface LookUpOptions {
+  readonly list?: LookUpList<number>;
+  readonly budget?: PageBudget;
+  readonly signal?: AbortSignal;
 }
 
 /** A list of the model service, and what its walks, connections and lookups share. A record is its serial number. */
 export class World {
   readonly service: ListModel;
-  readonly list: ConnectedList<number>;
+  readonly list: ConnectedList<number> & LookUpList<number>;
   readonly clock = new ManualClock();
+  readonly totals = new Totals(this.clock, 300);
+  readonly lookUps: LookUps;
   requests = 0;
   inFlight = 0;
   maxInFlight = 0;
@@ -42,16 +60,32 @@ export class World {
   onRead = () => {};
   readonly #waiting = new Set<() => void>();
 
-  constructor(length: number, { concurrency = 8, usual, ...traits }: WorldOptions = {}) {
+  constructor(
+    length: number,
+    { concurrency = 8, usual, mostLookedUp = 1_000, ...traits }: WorldOptions = {},
+  ) {
+    const { clock, fetchPage } = this;
     this.service = new ListModel({ kind: 'key', limit: 50, ...traits, length });
-    this.list = {
+    this.lookUps = new LookUps({ clock, maxRecords: mostLookedUp, slots: new WalkSlots(1, clock) });
+    const list = {
       name: 'letters',
-      fetchPage: this.fetchPage,
+      fetchPage,
       indexes: new PageIndexes(100_000),
-      size: new PageSize(this.clock, usual ?? this.service.limit),
+      size: new PageSize(clock, usual ?? this.service.limit),
       concurrency,
+      totals: this.totals,
+    };
+    this.list = {
+      ...list,
       max: 500,
       inTurn: (begin) => begin(),
+      idsFor: ({ spend }) => ({
+        ...list,
+        fetchPage: async (...request) => {
+          spend();
+          return fetchPage(...request);
+        },
+      }),
     };
   }
 
@@ -92,22 +126,18 @@ export class World {
     [...this.#waiting][choice % this.#waiting.size]?.();
   }
 
-  /** Drains the list. */
-  async drain(part: ListWalkOptions<number> = { after: null }): Promise<number[]> {
-    return (await recordsOf(walkList(this.list, part))).records;
-  }
-
-  /** Walks the list while requests are held. @param choose returns which of them is answered next */
-  async walk(
-    part: ListWalkOptions<number> = { after: null },
-    choose: () => number = () => 0,
-    { changes = [], failure }: Meanwhile = {},
-  ) {
+  /** Reads while requests are held, which are answered one by one. */
+  async during<T>(
+    read: () => Promise<T>,
+    { changes = [], failure, choose = () => 0 }: Partial<Meanwhile> = {},
+  ): Promise<T> {
     this.holds = true;
     const state = { isOver: false };
-    const walking = recordsOf(walkList(this.list, part), (error) => error).finally(() => {
+    const reading = read().finally(() => {
       state.isOver = true;
     });
+    // It may fail while requests wait, and nothing awaits it yet.
+    reading.catch(() => {});
     const due = changes.toSorted((a, b) => a.after - b.after);
     for (let turn = 0; !state.isOver; turn += 1) {
       await setImmediate();
@@ -116,10 +146,20 @@ export class World {
         failure !== undefined && turn >= failure.after && turn < failure.after + failure.answers;
       if (this.inFlight > 0) this.answerOne(choose());
     }
-    // Later changes are applied too, so that all walks have the same history.
+    // Later changes are applied too, so that all readers have the same history.
     for (const { change } of due) this.service.apply(change);
     this.holds = this.fails = false;
-    return walking;
+    return reading;
+  }
+
+  /** Drains the list. */
+  async drain(part: ListWalkOptions<number> = { after: null }): Promise<number[]> {
+    return (await recordsOf(walkList(this.list, part))).records;
+  }
+
+  /** Walks the list while requests are held; the walk may fail. */
+  walk(part: ListWalkOptions<number> = { after: null }, meanwhile: Partial<Meanwhile> = {}) {
+    return this.during(() => recordsOf(walkList(this.list, part), (error) => error), meanwhile);
   }
 
   async read(args: ConnectionArguments) {
@@ -131,17 +171,39 @@ export class World {
     };
   }
 
-  /** Pages through the list by `endCursor`, calling `between` after each page. */
-  async pageThrough(first: number, between: () => void = () => {}): Promise<number[]> {
+  /** Pages through the list by `endCursor`, calling `onPage` after each page. */
+  async pageThrough(
+    first: number,
+    onPage: (page: Awaited<ReturnType<World['read']>>) => void = () => {},
+  ): Promise<number[]> {
     const records: number[] = [];
     for (let after: string | null = null, pages = 0; ; pages += 1) {
       if (pages > 2_000) throw new Error('It goes in circles.');
       const page = await this.read({ first, after });
       records.push(...page.records);
+      onPage(page);
       if (!page.hasNextPage) return records;
       after = page.cursors.at(-1) ?? after;
-      between();
     }
+  }
+
+  /** Looks records up. @returns for each its record or failure; undefined if it does not exist */
+  async find(
+    serials: readonly number[],
+    { list = this.list, budget = this.budgetOf('caller'), signal = STAYS }: LookUpOptions = {},
+  ) {
+    const caller = { caller: 'caller', operation: {}, budget, signal };
+    const found = await this.lookUps.find(list, serials.map(String), caller);
+    return serials.map((serial) => {
+      const result = found.get(String(serial));
+      if (!result) return undefined;
+      return 'record' in result ? result.record : result.error;
+    });
+  }
+
+  /** @param pages per minute. Default: any number */
+  budgetOf(caller: string, pages = 0): PageBudget {
+    return new PageBudget(new CallerBudgets(pages, this.clock), caller, true);
   }
 
   /** Applies a change after each page that is read from now on. */
@@ -166,21 +228,33 @@ export class World {
   }
 }
 
+const { signal: STAYS } = new AbortController();
+
+interface Walked<R> {
+  readonly records: R[];
+  /** The position of the last record. */
+  readonly end: Position | undefined;
+  readonly error: Error | undefined;
+}
+
 /** Collects the records of a walk. @param orThrow returns the error of a walk that may fail; it throws by default */
 export async function recordsOf<R>(
   pages: AsyncIterable<WalkedPage<R>>,
   orThrow: (error: Error) => Error = (error) => {
     throw error;
   },
-): Promise<{ readonly records: R[]; readonly error: Error | undefined }> {
+): Promise<Walked<R>> {
   const records: R[] = [];
+  let end: Position | undefined;
   try {
-    for await (const { page, offsets } of pages)
-      records.push(...offsets.map((offset) => page.records[offset]!));
+    for await (const walked of pages) {
+      end = endOf(walked) ?? end;
+      records.push(...walked.offsets.map((offset) => walked.page.records[offset]!));
+    }
   } catch (error) {
-    return { records, error: orThrow(error as Error) };
+    return { records, end, error: orThrow(error as Error) };
   }
-  return { records, error: undefined };
+  return { records, end, error: undefined };
 }
 
 /** A page of records that are their own ids. */

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { CursorRefusedError, SizeRefusedError, type Page } from '../../src/paging/page.ts';
 
 /** What a cursor of the service points at: a sort key, a record, or an offset in the list. */
@@ -48,20 +47,7 @@ export type Change =
   | { do: 'insert'; at: number; count: number }
   | { do: 'remove'; at: number; count: number }
   | { do: 'move'; from: number; to: number }
-  | { do: 'limit'; to: number };
-
-/** Changes that leave the other records in their order. */
-export const comings = (count: fc.Arbitrary<number>): fc.Arbitrary<Change> =>
-  fc.record({
-    do: fc.constantFrom('insert' as const, 'remove' as const),
-    at: fc.oneof(fc.constant(0), fc.nat(80)),
-    count,
-  });
-export const moves: fc.Arbitrary<Change> = fc.record({
-  do: fc.constant('move' as const),
-  from: fc.nat(80),
-  to: fc.nat(80),
-});
+  | { do: 'size'; sizing: Sizing; limit: number };
 
 export interface Traits {
   readonly kind: CursorKind;
@@ -120,8 +106,9 @@ export class ListModel {
     this.changes += 1;
     const records = this.#records;
     switch (change.do) {
-      case 'limit':
-        this.limit = change.to;
+      case 'size':
+        this.sizing = change.sizing;
+        this.limit = change.limit;
         break;
       case 'insert':
         this.#put(change.at % (records.length + 1), this.#created(change.count));
