@@ -1,13 +1,9 @@
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { codedError } from '../../src/errors.ts';
-import { retry } from '../../src/upstream/retry.ts';
-import { noTelemetry } from '../../src/upstream/telemetry.ts';
 import { loggedFor } from '../support/gateway/operator-lines.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { ManualClock } from '../support/random/manual-clock.ts';
 import type { Reply } from '../service/service.ts';
 import { fullSdl, fullService } from '../service/full.ts';
 import {
@@ -23,7 +19,6 @@ import {
   trickle,
   unfinished,
 } from '../service/replies.ts';
-import { query, senderWith } from './held-requests.ts';
 
 const PERSONS = '{ persons(first: 1) { items { id } } }';
 const DATA = { data: { persons: { items: [{ id: expect.any(String) }] } } };
@@ -231,172 +226,6 @@ test('each page of a drain is sent again by itself', async () => {
   expect(data).toEqual({ allPersons: gateway.service.persons.all().map(({ id }) => ({ id })) });
   expect(gateway.service.received).toHaveLength(6);
 });
-
-const limited = (retryAfter: string, status = 429) =>
-  json({}, status, { 'retry-after': retryAfter });
-const limitedFor =
-  (ms: number): Reply =>
-  (response) =>
-    limited(new Date(Date.now() + ms).toUTCString())(response);
-const failing = (...errors: object[]) =>
-  json({ errors: errors.map((each) => ({ message: 'Slow down.', ...each })) });
-
-/** The seconds that a query waits until it is sent again, or that its caller is told to wait. */
-type Seconds = [least: number, most: number] | null;
-
-test.each<[string, Reply, sent: 1 | 2 | 4, Seconds | 'passed on']>([
-  ['two seconds', limited('2'), 2, [2, 10]],
-  ['ten seconds, the longest wait', limited('10'), 2, [10, 10]],
-  ['a date', limitedFor(8_000), 2, [6, 10]],
-  ['seconds beside 503', limited('5', 503), 2, [5, 10]],
-  ['zero', limited('0'), 4, [1, 1]],
-  ['a date that has passed', limitedFor(-3_600_000), 4, [1, 1]],
-  ['nonsense with a year in it', limited('see you in 2050'), 4, null],
-  ['a negative number', limited('-5'), 4, null],
-  ['a fraction', limited('1.5'), 4, null],
-  ['many seconds', limited('86400'), 1, [86_400, 86_400]],
-  ['a date in an hour', limitedFor(3_600_000), 1, [3_500, 3_600]],
-  ['THROTTL in a code', failing({ extensions: { code: 'REQUEST_THROTTLED' } }), 4, null],
-  ['RATE_LIMIT, in lower case', failing({ extensions: { code: 'rate_limited' } }), 4, null],
-  ['TOO_MANY in a code', failing({ extensions: { code: 'TOO_MANY_REQUESTS' } }), 4, null],
-  ['a type beside extensions', failing({ type: 'RATE_LIMITED' }), 4, null],
-  ['a status', failing({ extensions: { http: { status: 429 } } }), 4, null],
-  ['a status beside extensions', failing({ status: 429 }), 4, null],
-  ['a status as a text', failing({ extensions: { statusCode: '429' } }), 4, null],
-  ['429 as a code', failing({ extensions: { code: 429 } }), 4, null],
-  [
-    'the longest of two retry times',
-    failing({ retryAfter: 11, extensions: { retryAfter: 3 } }),
-    1,
-    [11, 11],
-  ],
-  ['a time like a header', failing({ extensions: { retry_after: '12' } }), 1, [12, 12]],
-  ['a time beside extensions', failing({ 'retry-after': 13 }), 1, [13, 13]],
-  ['times of two errors', failing({ retryAfter: 14 }, { retryAfter: 11 }), 1, [14, 14]],
-  ['the second error', failing({}, { type: 'THROTTLED' }), 4, null],
-  [
-    'a code beside another one',
-    failing({ code: 'THROTTLED', extensions: { code: 'OTHER' } }),
-    4,
-    null,
-  ],
-  ['no negative time', failing({ extensions: { retryAfter: -1 } }), 1, 'passed on'],
-  ['no message', failing({ message: 'Rate limit exceeded (429)' }), 1, 'passed on'],
-  ['no other code', failing({ extensions: { code: 'NOT_FOUND', status: 404 } }), 1, 'passed on'],
-])(
-  'a limited rate is obeyed for up to 10 s, and otherwise reported: %s',
-  async (_form, reply, sent, seconds) => {
-    await using gateway = await startGatewayOverService();
-    gateway.service.answer(reply, sent === 2 ? honest : reply);
-    const answer = await gateway.ask(PERSONS);
-    expect(gateway.service.received).toHaveLength(sent);
-    const { extensions = {}, message } = answer.errors?.[0] ?? {};
-    if (sent === 2) expect(answer).toEqual(DATA);
-    if (seconds === 'passed on') {
-      expect(extensions['code']).not.toBe('UPSTREAM_RATE_LIMITED');
-      expect(answer).not.toHaveProperty('errors.0.path');
-      return;
-    }
-    const stated = sent === 2 ? gateway.waits[0]! / 1_000 : extensions['retryAfter'];
-    if (sent !== 2) {
-      expect(extensions['code']).toBe('UPSTREAM_RATE_LIMITED');
-      expect(message).toContain(`Try again ${seconds ? `in ${String(stated)} s` : 'later'}.`);
-    }
-    if (!seconds) return expect(stated).toBeNull();
-    expect(stated).toBeGreaterThanOrEqual(seconds[0]);
-    expect(stated).toBeLessThanOrEqual(seconds[1]);
-  },
-);
-
-test('no attempt begins later than 30 s after the first, however long the others took', async () => {
-  const sender = senderWith({ priority: 'drain' });
-  const clock = new ManualClock();
-  const begun: number[] = [];
-  const start = clock.elapsed();
-  const sleep = async (ms: number, signal?: AbortSignal) => {
-    expect(signal).toBe(sender.signal);
-    clock.jump(ms);
-  };
-  const { elapsed, now, timer } = clock;
-  const parts = { clock: { elapsed, now, timer, sleep }, telemetry: noTelemetry, random: () => 1 };
-  const error = codedError('UPSTREAM_UNREACHABLE', 'No.');
-  const send = retry(parts)(async (_, passedOn) => {
-    expect(passedOn).toEqual({ ...sender, until: start + 30_000 });
-    begun.push(elapsed() - start);
-    clock.jump(6_000);
-    return { kind: 'failure', isTemporary: true, retryAfterMs: 7_000, error };
-  });
-  expect(await send(query('x'), sender)).toMatchObject({ error });
-  // The random part does not make the wait longer than 10 s.
-  expect(begun).toEqual([0, 16_000]);
-});
-
-const TWO_RENAMES = `${RENAME.slice(0, -1)} other: rename(id: 2, name: "B") { id } }`;
-const TWO_CANDIDATES = '{ candidate(id: 1) { id } other: candidate(id: 2) { id } }';
-const RATE_LIMITED = { extensions: { code: 'UPSTREAM_RATE_LIMITED' } };
-const besideLimited = (data: object) =>
-  json({ data: { ...data, other: null }, errors: [{ ...THROTTLED, path: ['other'] }] });
-const PARTLY = besideLimited({ candidate: { id: 1 } });
-const NOTHING = { rename: null, other: null };
-const PART = { candidate: { id: 1 }, other: null };
-
-/** A mutation is sent once, and a query up to four times. */
-test.each<[string, string, [Reply, ...Reply[]], data: object | null, error: object]>([
-  [
-    'a field beside it keeps its value',
-    TWO_RENAMES,
-    [besideLimited({ rename: { id: 1, name: 'Ada' } })],
-    { rename: { id: 1, name: 'Ada' }, other: null },
-    THROTTLED,
-  ],
-  [
-    'a field of null may have been executed',
-    TWO_RENAMES,
-    [json({ data: { rename: null }, errors: [{ ...THROTTLED, path: ['rename'] }] })],
-    { rename: null },
-    THROTTLED,
-  ],
-  [
-    'an error at its field, without data, says that it was not executed',
-    TWO_RENAMES,
-    [json({ errors: [{ ...THROTTLED, path: ['rename'] }] })],
-    NOTHING,
-    RATE_LIMITED,
-  ],
-  [
-    'an error below its field may come after it was executed',
-    TWO_RENAMES,
-    [json({ data: null, errors: [{ ...THROTTLED, path: ['rename', 'name'] }] })],
-    null,
-    THROTTLED,
-  ],
-  [
-    'an error without a path says that it was not executed',
-    TWO_RENAMES,
-    [json({ data: null, errors: [THROTTLED] })],
-    NOTHING,
-    RATE_LIMITED,
-  ],
-  [
-    'its caller is told when to send it again',
-    TWO_RENAMES,
-    [limited('2')],
-    NOTHING,
-    { extensions: { code: 'UPSTREAM_RATE_LIMITED', retryAfter: 2 } },
-  ],
-  ['what is beside it is kept', TWO_CANDIDATES, [PARTLY], PART, THROTTLED],
-  ['and then, all fails', TWO_CANDIDATES, [PARTLY, text('', 503)], PART, THROTTLED],
-])(
-  'an operation of which a part is limited: %s',
-  async (_what, operation, replies, data, error) => {
-    await using gateway = await startRich();
-    gateway.service.answer(...replies);
-    const answer = await gateway.ask(operation);
-    expect(answer.data ?? null).toEqual(data);
-    for (const each of answer.errors!) expect(each).toMatchObject(error);
-    expect(gateway.service.received).toHaveLength(operation === TWO_RENAMES ? 1 : 4);
-  },
-);
 
 test.each<[string, other: Reply, answer: object]>([
   ['another is sent meanwhile, and it is sent again', honest, DATA],

@@ -1,0 +1,143 @@
+import { expect, test } from 'vitest';
+import { codedError } from '../../src/errors.ts';
+import { readAnswer } from '../../src/upstream/read-answer.ts';
+import { retry } from '../../src/upstream/retry.ts';
+import { noTelemetry } from '../../src/upstream/telemetry.ts';
+import { json, honest, text } from '../service/replies.ts';
+import type { Reply } from '../service/service.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import { ManualClock } from '../support/random/manual-clock.ts';
+import { query, senderWith } from './held-requests.ts';
+
+const NOW = Date.UTC(2026, 0, 1);
+const PERSONS = '{ persons(first: 1) { items { id } } }';
+
+interface Answered {
+  readonly status?: number;
+  readonly headers?: Record<string, string>;
+  readonly body?: object;
+}
+
+/** Reads an answer as if it had just arrived. */
+function read({ status = 200, headers = {}, body = {} }: Answered, kind: 'query' | 'mutation') {
+  const bytes = Buffer.from(JSON.stringify(body));
+  return readAnswer({ status, headers, body: bytes }, 'of the gateway', kind, NOW);
+}
+
+const limited = (retryAfter: string) => ({ status: 429, headers: { 'retry-after': retryAfter } });
+const dateIn = (ms: number) => new Date(NOW + ms).toUTCString();
+const failing = (...errors: object[]) => ({
+  body: { errors: errors.map((each) => ({ message: 'Slow down.', ...each })) },
+});
+
+test.each<[string, Answered, seconds: number | null]>([
+  ['seconds', limited('2'), 2],
+  ['many seconds', limited('86400'), 86_400],
+  ['a date', limited(dateIn(8_000)), 8],
+  ['a date in an hour', limited(dateIn(3_600_000)), 3_600],
+  ['zero', limited('0'), 0],
+  ['a date that has passed', limited(dateIn(-60_000)), -60],
+  ['nonsense with a year in it', limited('see you in 2050'), null],
+  ['a negative number', limited('-5'), null],
+  ['a fraction', limited('1.5'), null],
+  ['THROTTL in a code', failing({ extensions: { code: 'REQUEST_THROTTLED' } }), null],
+  ['RATE_LIMIT, in lower case', failing({ extensions: { code: 'rate_limited' } }), null],
+  ['TOO_MANY in a code', failing({ extensions: { code: 'TOO_MANY_REQUESTS' } }), null],
+  ['a type beside extensions', failing({ type: 'RATE_LIMITED' }), null],
+  ['a status', failing({ extensions: { http: { status: 429 } } }), null],
+  ['a status beside extensions', failing({ status: 429 }), null],
+  ['a status as a text', failing({ extensions: { statusCode: '429' } }), null],
+  ['429 as a code', failing({ extensions: { code: 429 } }), null],
+  ['the longer time', failing({ retryAfter: 11, extensions: { retryAfter: 3 } }), 11],
+  ['a time like a header', failing({ extensions: { retry_after: '12' } }), 12],
+  ['a time beside extensions', failing({ 'retry-after': 13 }), 13],
+  ['times of two errors', failing({ retryAfter: 14 }, { retryAfter: 11 }), 14],
+  ['the second error', failing({}, { type: 'THROTTLED' }), null],
+  ['another code', failing({ code: 'THROTTLED', extensions: { code: 'OTHER' } }), null],
+])(
+  'a limited rate is recognized by %s, and its error says when to try again',
+  (_, answer, seconds) => {
+    const retryAfter = seconds === null ? null : Math.max(1, seconds);
+    const again = retryAfter === null ? 'later.' : `in ${retryAfter} s.`;
+    expect(read(answer, 'query')).toMatchObject({
+      isTemporary: true,
+      retryAfterMs: seconds === null ? undefined : seconds * 1_000,
+      error: {
+        message: expect.stringContaining(`Try again ${again}`),
+        extensions: { code: 'UPSTREAM_RATE_LIMITED', retryAfter },
+      },
+    });
+  },
+);
+
+const THROTTLED = { message: 'No.', extensions: { code: 'THROTTLED' } };
+const beside = (data: object | null | undefined, ...path: string[]) => ({
+  body: { data, errors: [path.length > 0 ? { ...THROTTLED, path } : THROTTLED] },
+});
+const FAILED = { kind: 'failure' };
+const ANSWERED = { kind: 'answer' };
+
+test.each<[string, 'query' | 'mutation', Answered, object]>([
+  ['has a negative time', 'query', failing({ extensions: { retryAfter: -1 } }), ANSWERED],
+  ['has no code', 'query', failing({ message: 'Rate limit exceeded (429)' }), ANSWERED],
+  ['has another code', 'query', failing({ extensions: { code: 'NOT_FOUND' } }), ANSWERED],
+  ['has data beside it', 'query', beside({ a: 1, b: null }, 'b'), { answer: ANSWERED }],
+  ['is beside a field that was executed', 'mutation', beside({ a: 1, b: null }, 'b'), ANSWERED],
+  ['is at a field that may have been executed', 'mutation', beside({ a: null }, 'a'), ANSWERED],
+  ['is below a field', 'mutation', beside(null, 'a', 'name'), ANSWERED],
+  ['is at its field, without data', 'mutation', beside(undefined, 'a'), FAILED],
+  ['has no path', 'mutation', beside(null), FAILED],
+])(
+  'a limit fails the whole request, or is a part of its answer: an error that %s, of a %s',
+  (_, kind, answer, expected) => {
+    expect(read(answer, kind)).toMatchObject(expected);
+  },
+);
+
+test.each<[string, Reply, sent: number, wait: number]>([
+  ['2 s', json({}, 429, { 'retry-after': '2' }), 2, 2_000],
+  ['10 s, the longest wait', json({}, 429, { 'retry-after': '10' }), 2, 10_000],
+  ['5 s beside 503', json({}, 503, { 'retry-after': '5' }), 2, 5_000],
+  ['11 s', json({}, 429, { 'retry-after': '11' }), 1, 0],
+])('a limited rate is obeyed for up to 10 s, and otherwise reported: %s', async (...row) => {
+  const [, reply, sent, wait] = row;
+  await using gateway = await startGatewayOverService();
+  gateway.service.answer(reply, honest);
+  const { errors } = await gateway.ask(PERSONS);
+  expect(gateway.service.received).toHaveLength(sent);
+  if (sent === 1) expect(errors).toMatchObject([{ extensions: { retryAfter: 11 } }]);
+  else expect([errors, gateway.waits[0]! >= wait]).toEqual([undefined, true]);
+});
+
+test('what is beside a limited field is kept, also if all later attempts fail', async () => {
+  await using gateway = await startGatewayOverService();
+  const data = { persons: { items: [{ id: '1' }] }, other: null };
+  const errors = [{ ...THROTTLED, path: ['other'] }];
+  gateway.service.answer(json({ data, errors }), text('', 503));
+  const both = '{ persons { items { id } } other: persons { items { id } } }';
+  expect(await gateway.ask(both)).toEqual({ data, errors });
+  expect(gateway.service.received).toHaveLength(4);
+});
+
+test('no attempt begins later than 30 s after the first, however long the others took', async () => {
+  const sender = senderWith({ priority: 'drain' });
+  const clock = new ManualClock();
+  const begun: number[] = [];
+  const start = clock.elapsed();
+  const sleep = async (ms: number, signal?: AbortSignal) => {
+    expect(signal).toBe(sender.signal);
+    clock.jump(ms);
+  };
+  const { elapsed, now, timer } = clock;
+  const parts = { clock: { elapsed, now, timer, sleep }, telemetry: noTelemetry, random: () => 1 };
+  const error = codedError('UPSTREAM_UNREACHABLE', 'No.');
+  const send = retry(parts)(async (_, passedOn) => {
+    expect(passedOn).toEqual({ ...sender, until: start + 30_000 });
+    begun.push(elapsed() - start);
+    clock.jump(6_000);
+    return { kind: 'failure', isTemporary: true, retryAfterMs: 7_000, error };
+  });
+  expect(await send(query('x'), sender)).toMatchObject({ error });
+  // The random part does not make the wait longer than 10 s.
+  expect(begun).toEqual([0, 16_000]);
+});
