@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { codedError, codeOf } from '../../src/errors.ts';
+import { codeOf } from '../../src/errors.ts';
 import { readConnection } from '../../src/paging/connection.ts';
-import { PageFailedError } from '../../src/paging/page.ts';
 import { KINDS } from '../service/list-model.ts';
 import { World } from './world.ts';
 
@@ -102,16 +101,10 @@ test('a cursor that the service refuses is not needed if the record is found wit
 
 test('a failure that is not due to the cursor is passed on, without looking for the record', async () => {
   const world = new World(100);
-  const cursor = await cursorOf(world, 9, 0);
-  const failure = codedError('UPSTREAM_TIMEOUT', 'It took too long.');
-  let requests = 0;
-  const fetchPage = () => {
-    requests += 1;
-    return Promise.reject(new PageFailedError('failed', { cause: failure }));
-  };
-  const reading = readConnection({ ...world.list, fetchPage }, { first: 5, after: cursor });
-  await expect(reading).rejects.toBe(failure);
-  expect(requests).toBe(1);
+  const after = await cursorOf(world, 9, 0);
+  world.fails = true;
+  const reading = () => expect(world.read({ first: 5, after })).rejects.toThrow('is down');
+  expect(await world.costOf(reading)).toBe(1);
 });
 
 test('a walk of the whole list takes a slot, and a window that the index knows costs only its pages', async () => {
@@ -142,23 +135,4 @@ test('a walk of the whole list takes a slot, and a window that the index knows c
     }
   }
   expect(slots).toBe(1);
-});
-
-test('records that were removed from pages which the index knows are replaced by those in front of them', async () => {
-  const world = new World(500);
-  await world.drain();
-  const before = (await world.read({ last: 200 })).cursors[0]!;
-  world.service.apply({ do: 'remove', at: 240, count: 55 });
-  const { records } = await world.read({ last: 60, before });
-  expect(records).toEqual(world.service.shown.slice(300 - 55 - 60, 300 - 55));
-});
-
-test('a record without an id has only its page in front of it', async () => {
-  const world = new World(100, { idOf: () => null });
-  const cursor = await cursorOf(world, 59, 50);
-  expect((await world.read({ last: 5, before: cursor })).records).toEqual([54, 55, 56, 57, 58]);
-  await expect(world.read({ last: 20, before: cursor })).rejects.toMatchObject({
-    message: expect.stringMatching(/has no id/),
-    extensions: { code: 'BAD_USER_INPUT' },
-  });
 });
