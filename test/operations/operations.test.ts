@@ -30,18 +30,6 @@ test('an operation is parsed, validated and compiled once, however often its tex
   ]);
 });
 
-test('compiling an operation is tried again with the next request if it failed', () => {
-  const results = [new Error('Not now.'), 2];
-  const compile = () => {
-    const result = results.shift();
-    if (result instanceof Error) throw result;
-    return result;
-  };
-  const operations = createOperations({ ...rules, compile });
-  expect(() => operations.find('{ a }', undefined).plan).toThrow('Not now.');
-  expect(operations.find('{ a }', null).plan).toBe(2);
-});
-
 test('documents are kept up to a total size, and the least recently used are dropped first', () => {
   const operations = createOperations(rules);
   const first = operations.find(textOf(1), undefined);
