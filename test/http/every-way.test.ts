@@ -246,7 +246,17 @@ const DEEP = `${'{"a":'.repeat(30_000)}1${'}'.repeat(30_000)}`;
 /** Refused before the service is asked. */
 const REFUSED: readonly Row[] = [
   // Where the request comes from.
-  ...refused(421, 'FORBIDDEN', { 'a foreign host name': { host: 'evil.example', ...ME } }),
+  ...refused(
+    421,
+    'FORBIDDEN',
+    {
+      'a foreign host name': ME,
+      'a page under a foreign host name': { method: 'GET', headers: { accept: 'text/html' } },
+      'OPTIONS under a foreign host name': { method: 'OPTIONS' },
+      'a path that looks like a probe under a foreign host name': { path: '/health/', ...ME },
+    },
+    { host: 'evil.example', says: /the operator of the gateway adds it to ALLOWED_HOSTS/ },
+  ),
   ...refused(404, undefined, {
     'an unknown path': { path: '/elsewhere', ...ME },
     'a path above': { path: '/', ...ME },
@@ -729,7 +739,11 @@ const ANSWERED: readonly Answer[] = [
     '{"data":{"hire":{"__typename":"Candidate"}}}',
   ],
   ['an alias like a field of routers', '{ _service: __typename }', '{"_service":"Query"}'],
-  ['a probe', { method: 'GET', path: '/health', headers: anonymous }, ''],
+  [
+    'a probe under any host name',
+    { method: 'GET', path: '/health', host: '10.1.2.3', headers: anonymous },
+    '',
+  ],
   [
     'the page of GraphiQL',
     { method: 'GET', headers: { accept: 'text/html', ...anonymous } },
