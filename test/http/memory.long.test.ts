@@ -11,8 +11,7 @@ import { codesOf } from '../support/gateway/codes.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
-import { makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
-import { after, honest, json, silence, unfinished } from '../service/replies.ts';
+import { after, altered, honest, json, silence, unfinished } from '../service/replies.ts';
 import { post, startFront } from './front.ts';
 
 // What requests and answers hold, while their clients read slowly, leave, or ask for too much.
@@ -141,23 +140,18 @@ test('a stream through fetch whose reader leaves before it reads ends its walk',
 });
 
 test('a client that stops reading pauses its walk, of large pages after 16 MB, and ends it by leaving', async () => {
-  const sdl = `
-    type File { id: ID! content: String }
-    type FilePage { items: [File!]! pageInfo: PageInfo! }
-    type PageInfo { hasNextPage: Boolean! endCursor: String }
-    type Query { files(first: Int, after: String): FilePage! }`;
-  const content = 'x'.repeat(100_000);
-  const files = Array.from({ length: 1_400 }, (_, id) => ({ id: String(id), content }));
-  const schema = makeExecutableSchema(sdl, {
-    Query: { files: (_: unknown, args: PageArgs) => pageOf(files, args) },
+  const { ask, service, open } = await start({ config: { maxDrains: 1 } }, { persons: 1_400 });
+  const firstName = 'x'.repeat(100_000);
+  const largePages = altered(({ data }) => {
+    for (const item of data['persons']!.items)
+      if ('firstName' in item) Object.assign(item, { firstName });
   });
-  const options = { snapshot: sdl, config: { maxDrains: 1 } };
-  const { ask, service, open } = await start(options, { schema });
+  service.answer(largePages);
   // Its pages are known, so that the next walk reads several at the same time.
-  await ask('{ allFiles { id } }');
+  await ask('{ allPersons { id } }');
   const known = service.received.length;
   const requests = () => service.received.length - known;
-  const socket = open('{ allFiles @stream { content } }');
+  const socket = open('{ allPersons @stream { firstName } }');
   await once(socket, 'data');
   socket.pause();
   await standstill(requests);
@@ -171,8 +165,8 @@ test('a client that stops reading pauses its walk, of large pages after 16 MB, a
   const before = requests();
   socket.destroy();
   // The only slot for walks is free again. The previous walk, if it had continued, would have requested more pages.
-  const { data } = await ask<{ allFiles: unknown[] }>('{ allFiles(limit: 99) { id } }');
-  expect(data.allFiles).toHaveLength(99);
+  const { data } = await ask<{ allPersons: unknown[] }>('{ allPersons(limit: 99) { id } }');
+  expect(data.allPersons).toHaveLength(99);
   expect(requests()).toBeLessThan(before + 5);
 });
 
