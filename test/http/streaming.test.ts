@@ -128,12 +128,13 @@ test.each<[string, initialCount: number, begun: number, replies: [Reply, ...Repl
       ({ incremental = [] }) => incremental,
     )) {
       sent += items?.length ?? 0;
-      const after = (errors?.[0]!.extensions ?? extensions)!['resumeAfter'];
+      const { resumeAfter } = (errors?.[0]!.extensions ?? extensions)!;
       const query =
         'query ($after: String) { allPersons(after: $after, limit: 60) @stream { id } }';
-      expect([...drained.slice(0, sent), ...whole(await all(gateway, query, { after }))]).toEqual(
-        service.persons.slice(0, sent + 60).map(({ id }) => ({ id })),
-      );
+      expect([
+        ...drained.slice(0, sent),
+        ...whole(await all(gateway, query, { after: resumeAfter })),
+      ]).toEqual(service.persons.slice(0, sent + 60).map(({ id }) => ({ id })));
     }
     expect(sent).toBe(drained.length);
   },

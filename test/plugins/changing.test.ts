@@ -284,18 +284,6 @@ function boom(): never {
 }
 
 describe('the response cache of Yoga, beside its Prometheus', () => {
-  const startCached = async () => {
-    const registry = new Registry();
-    const plugins = [
-      useResponseCache({ session: () => null }),
-      usePrometheus({ registry, endpoint: false }),
-      everyHook(),
-    ];
-    // The cache adds aliases to operations.
-    const cached = await startWith(plugins, { config: { ...CONFIG, maxAliases: 15 } });
-    return { cached, registry, requests: () => cached.service.received.length };
-  };
-
   test('changes no answer, and a second one costs no upstream request unless it failed', async () => {
     const plain = await startWith([]);
     const { cached, requests } = await startCached();
@@ -337,3 +325,15 @@ describe('the response cache of Yoga, beside its Prometheus', () => {
     expect(requests()).toBe(before);
   });
 });
+
+async function startCached() {
+  const registry = new Registry();
+  const plugins = [
+    useResponseCache({ session: () => null }),
+    usePrometheus({ registry, endpoint: false }),
+    everyHook(),
+  ];
+  // The cache adds aliases to operations.
+  const cached = await startWith(plugins, { config: { ...CONFIG, maxAliases: 15 } });
+  return { cached, registry, requests: () => cached.service.received.length };
+}
