@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { afterAll, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { runHere } from '../support/gateway/run-here.ts';
+import { runHere, startHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { listenForTest } from '../support/test-server.ts';
 
@@ -82,7 +82,6 @@ test('keys new says what each scope is for, and which of them the key has', asyn
   expect(text).toMatch(/ - write .*\n.* x router /);
 });
 
-const UNSTOPPED = { stop: new AbortController().signal };
 /** A manifest in which two operations have the same id. */
 const APOLLO = {
   format: 'apollo-persisted-query-manifest',
@@ -125,7 +124,7 @@ test.each<[string, () => Record<string, string>, number, RegExp]>([
   ['a manifest with an id twice', () => manifest(APOLLO), 2, /one: The id is used twice/],
   ['an empty manifest', () => manifest({}), 2, /It has no operations/],
 ])('a start with %s ends with one message, without a stack', async (_, env, code, message) => {
-  const { stdout: _banner, ...exit } = await runHere([], env(), [], UNSTOPPED);
+  const { stdout: _banner, ...exit } = await startHere([], env()).ended;
   expect(exit).toEqual({ code, stderr: expect.stringMatching(message) });
   expect(exit.stderr).not.toMatch(/^\s+at /m);
 });
@@ -165,7 +164,7 @@ test('a port that is taken is named, by the gateway and by the sandbox', async (
     [[], { PORT }, `127.0.0.1:${PORT}: another process listens there`],
     [['sandbox', '--port', PORT], {}, `port ${PORT}: another process does. Choose another`],
   ] as const) {
-    const { code, stderr } = await runHere(args, env, [], UNSTOPPED);
+    const { code, stderr } = await startHere(args, env).ended;
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(says) });
   }
 });

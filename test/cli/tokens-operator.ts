@@ -27,8 +27,8 @@ export async function startOperator() {
   const env = { RECRUITING_URL: service.url, TOKEN_STORE: `sqlite:${storePath}` };
 
   /** Runs a `tokens` command. Its output may not contain a secret. */
-  const tokens = async (args: readonly string[], { env: more, stdin }: Given = {}) => {
-    const said = await runHere(['tokens', ...args], { ...env, ...more }, stdin);
+  const tokens = async (args: readonly string[], { env: more, stdin = [] }: Given = {}) => {
+    const said = await runHere(['tokens', ...args], { ...env, ...more }, { stdin });
     expect(secretsIn([said.stdout + said.stderr])).toEqual([]);
     // A stack is a fault of the program, and of no use to an operator.
     expect(said.stderr).not.toMatch(/^\s+at /m);

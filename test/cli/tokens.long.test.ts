@@ -455,7 +455,7 @@ test('where the service refuses early refreshes, an import is complete, and its 
 
 test('an import that waits for standard input can be stopped, and nothing is changed', async () => {
   const { env, storePath, status } = await startOperator();
-  const command = startHere(['tokens', 'import', '-'], env, new PassThrough());
+  const command = startHere(['tokens', 'import', '-'], env, { stdin: new PassThrough() });
   // The store is opened before the set is read.
   await vi.waitFor(() => expect(existsSync(storePath)).toBe(true));
   expect(await command.stop()).toMatchObject({

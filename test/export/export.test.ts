@@ -254,7 +254,7 @@ test.each<[string[], Record<string, string>, RegExp]>([
 
 test('a terminal shows the records that were written, and the rate', async () => {
   const args = ['export', 'members', '--fields', OF_MEMBERS, '--url', door.url];
-  const { stderr } = await runHere(args, {}, [], { isTerminal: true });
+  const { stderr } = await runHere(args, {}, { isTerminal: true });
   expect(stderr).toMatch(/\r\S*60 records {2}[\d,]+\/s/);
   expect(stderr).toMatch(/60 records, in .*\.\n$/);
 });

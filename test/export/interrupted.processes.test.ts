@@ -62,10 +62,9 @@ function failRequest(at: number, fault: Fault): void {
 }
 
 async function stopAt(at: number, file: string, ...options: string[]): Promise<string> {
-  const stopping = new AbortController();
-  failRequest(at, () => stopping.abort());
-  const { signal: stop } = stopping;
-  const { code, stderr } = await runHere(exportTo(file, ...options), {}, [], { stop });
+  const command = startHere(exportTo(file, ...options));
+  failRequest(at, () => void command.stop());
+  const { code, stderr } = await command.ended;
   expect({ code, isThere: existsSync(file) }).toEqual({ code: 1, isThere: false });
   return stderr;
 }

@@ -5,31 +5,13 @@ import { systemClock, type Clock } from '../../../src/clock.ts';
 import { GRAPHQL_URL, Output } from '../output.ts';
 import { showsSecrets, wrote } from './written.ts';
 
-interface HereOptions {
-  readonly stop?: AbortSignal;
-  readonly hurry?: AbortSignal;
-  readonly isTerminal?: boolean;
-}
-
 export interface Ended {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs a command of `src/main.ts` in the process of the tests: much faster than in a process of its own. */
-export async function runHere(
-  args: readonly string[],
-  env: Record<string, string> = {},
-  stdin: readonly string[] = [],
-  { stop, isTerminal = false }: HereOptions = {},
-): Promise<Ended> {
-  // A command that would run forever ends at once; one that ends by itself is not stopped.
-  const ends = ['tokens', 'schema', 'export'].includes(args[0]!);
-  const signal = stop ?? (ends ? new AbortController().signal : AbortSignal.abort());
-  return await begin(args, { env, stdin, isTerminal, stop: signal }).ended;
-}
-
+/** A command of `src/main.ts` in the process of the tests: much faster than in a process of its own. */
 export interface CommandHere extends AsyncDisposable {
   /** Returns the first match in the standard output or the standard error, now or later. */
   printed(pattern: RegExp): Promise<RegExpExecArray>;
@@ -40,55 +22,19 @@ export interface CommandHere extends AsyncDisposable {
   readonly ended: Promise<Ended>;
 }
 
-/** Starts a command in the process of the tests, until it is stopped or ends by itself. */
+interface Inputs {
+  readonly stdin?: Iterable<string> | AsyncIterable<string>;
+  /** Whether its standard error is a terminal. */
+  readonly isTerminal?: boolean;
+}
+
+/** Starts a command, until it is stopped or ends by itself. */
 export function startHere(
   args: readonly string[],
   env: Record<string, string> = {},
-  stdin: Beginning['stdin'] = [],
+  { stdin = [], isTerminal = false }: Inputs = {},
 ): CommandHere {
   const [stopping, hurrying] = [new AbortController(), new AbortController()];
-  const signals = { stop: stopping.signal, hurry: hurrying.signal };
-  const { output, ended } = begin(args, { env, stdin, ...signals });
-  const stop = () => {
-    stopping.abort();
-    return ended;
-  };
-  const hurry = () => hurrying.abort();
-  const dispose = async () => {
-    hurry();
-    await stop();
-  };
-  return {
-    printed: (pattern) => output.printed(pattern, ended),
-    stop,
-    hurry,
-    ended,
-    [Symbol.asyncDispose]: dispose,
-  };
-}
-
-export interface RunningHere extends CommandHere {
-  /** The address of GraphQL. */
-  readonly url: string;
-}
-
-/** Starts `serve` in the process of the tests. */
-export async function serveHere(env: Record<string, string> = {}): Promise<RunningHere> {
-  const gateway = startHere([], env);
-  const [url] = await gateway.printed(GRAPHQL_URL);
-  return { ...gateway, url };
-}
-
-interface Beginning extends HereOptions {
-  readonly env: Record<string, string>;
-  readonly stdin: Iterable<string> | AsyncIterable<string>;
-  readonly stop: AbortSignal;
-}
-
-function begin(
-  args: readonly string[],
-  { env, stdin, stop, hurry = new AbortController().signal, isTerminal = false }: Beginning,
-) {
   const output = new Output();
   const writer = (stream: 'stdout' | 'stderr') =>
     new Writable({
@@ -108,15 +54,53 @@ function begin(
     owner: { host: 'test', pid: process.pid },
     clock: quickClock(),
     onExit: (listener) => void atExit.push(listener),
-    stop,
-    hurry,
+    stop: stopping.signal,
+    hurry: hurrying.signal,
   }).then((code) => {
     for (const listener of atExit) listener();
     const { stdout, stderr } = output;
     if (!showsSecrets(args)) wrote(stdout + stderr);
     return { code, stdout, stderr };
   });
-  return { output, ended };
+  const stop = () => {
+    stopping.abort();
+    return ended;
+  };
+  const hurry = () => hurrying.abort();
+  return {
+    printed: (pattern) => output.printed(pattern, ended),
+    stop,
+    hurry,
+    ended,
+    [Symbol.asyncDispose]: async () => {
+      hurry();
+      await stop();
+    },
+  };
+}
+
+const ENDING = ['tokens', 'schema', 'export'];
+
+/** Runs a command. One that does not end by itself is stopped at once. */
+export async function runHere(
+  args: readonly string[],
+  env?: Record<string, string>,
+  inputs?: Inputs,
+): Promise<Ended> {
+  const command = startHere(args, env, inputs);
+  return await (ENDING.includes(args[0]!) ? command.ended : command.stop());
+}
+
+export interface RunningHere extends CommandHere {
+  /** The address of GraphQL. */
+  readonly url: string;
+}
+
+/** Starts `serve`. */
+export async function serveHere(env?: Record<string, string>): Promise<RunningHere> {
+  const gateway = startHere([], env);
+  const [url] = await gateway.printed(GRAPHQL_URL);
+  return { ...gateway, url };
 }
 
 const TIMES = 20;
