@@ -8,7 +8,7 @@ import {
 } from '../support/gateway/over-service.ts';
 import { fullSdl, fullService } from '../service/full.ts';
 import { honest } from '../service/replies.ts';
-import { ask as askFor, gathered, partsOf, type Payload } from '../support/clients/multipart.ts';
+import { ask as askFor, partsOf, type Payload } from '../support/clients/multipart.ts';
 import { hostile } from './hostile-bytes.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
@@ -104,7 +104,7 @@ async function ask(gateway: GatewayOverService, query: string): Promise<Answer> 
   const accept = query.includes('@') ? 'multipart/mixed' : 'application/json';
   const response = await askFor(gateway, query, {}, accept);
   const written = await response.text();
-  const payloads = await gathered(partsOf(new Response(written, response)));
+  const payloads = await Array.fromAsync(partsOf(new Response(written, response)));
   return { response, written, payloads };
 }
 

@@ -3,8 +3,10 @@ import { expect, test } from 'vitest';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
 import { after, altered, honest, json } from '../service/replies.ts';
-import { all, ask, list, next, partsOf, putTogether, whole } from '../support/clients/multipart.ts';
+import { all, ask, partsOf, putTogether, type Payload } from '../support/clients/multipart.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
+
+const personsIn = (parts: Payload[]) => putTogether(parts)!['allPersons'] as unknown[];
 
 test('the first records are sent after one page, before the second page has arrived', async () => {
   await using gateway = await startGatewayOverService({ persons: 200 });
@@ -12,10 +14,10 @@ test('the first records are sent after one page, before the second page has arri
   const gate = Promise.withResolvers<void>();
   service.answer(honest, after(gate.promise, honest));
   const parts = partsOf(await ask(gateway, '{ allPersons @stream { id } }'));
-  expect(await next(parts)).toEqual({ data: { allPersons: [] }, hasNext: true });
-  expect((await next(parts)).incremental).toMatchObject([{ path: ['allPersons', 0] }]);
+  expect((await parts.next()).value).toEqual({ data: { allPersons: [] }, hasNext: true });
+  expect((await parts.next()).value!.incremental).toMatchObject([{ path: ['allPersons', 0] }]);
   gate.resolve();
-  expect((await next(parts)).incremental?.[0]?.path[1]).toBeGreaterThan(40);
+  expect((await parts.next()).value!.incremental?.[0]?.path[1]).toBeGreaterThan(40);
   for (const { body } of service.received) expect(body).not.toContain('@stream');
   await parts.return();
 });
@@ -52,8 +54,8 @@ test('the parts of streams are the whole answer, each with its label and the err
       const parts = await all(gateway, BOTH, variables);
       expect(putTogether(parts)).toEqual(data);
       const [first, ...later] = parts;
-      expect(list(first, 'a')).toHaveLength(Math.min(a, limit ?? 137, 137));
-      expect(list(first, 'b')).toHaveLength(Math.min(b, 120));
+      expect(first!.data!['a']).toHaveLength(Math.min(a, limit ?? 137, 137));
+      expect(first!.data!['b']).toHaveLength(Math.min(b, 120));
       const increments = later.flatMap(({ incremental = [] }) => incremental);
       for (const { path, label, items, errors = [] } of increments) {
         expect(label).toBe(path[0] === 'a' ? 'of a' : undefined);
@@ -115,7 +117,7 @@ test.each<[string, initialCount: number, begun: number, replies: [Reply, ...Repl
     const { service } = gateway;
     service.answer(...replies);
     const parts = await all(gateway, `{ allPersons @stream(initialCount: ${count}) { id } }`);
-    const drained = whole(parts);
+    const drained = personsIn(parts);
     const last = {
       path: ['allPersons', drained.length],
       errors: [{ path: ['allPersons'], ...error }],
@@ -123,7 +125,7 @@ test.each<[string, initialCount: number, begun: number, replies: [Reply, ...Repl
     expect(parts.at(-1)).toMatchObject({ incremental: [{ items: null, ...last }], hasNext: false });
     service.answer(honest);
     let sent = begun;
-    expect(list(parts[0])).toHaveLength(sent);
+    expect(parts[0]!.data!['allPersons']).toHaveLength(sent);
     for (const { items, errors, extensions } of parts.flatMap(
       ({ incremental = [] }) => incremental,
     )) {
@@ -133,7 +135,7 @@ test.each<[string, initialCount: number, begun: number, replies: [Reply, ...Repl
         'query ($after: String) { allPersons(after: $after, limit: 60) @stream { id } }';
       expect([
         ...drained.slice(0, sent),
-        ...whole(await all(gateway, query, { after: resumeAfter })),
+        ...personsIn(await all(gateway, query, { after: resumeAfter })),
       ]).toEqual(service.persons.slice(0, sent + 60).map(({ id }) => ({ id })));
     }
     expect(sent).toBe(drained.length);

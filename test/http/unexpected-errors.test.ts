@@ -3,7 +3,7 @@ import type { Plugin } from 'graphql-yoga';
 import { expect, test } from 'vitest';
 import { honest, refusal } from '../service/replies.ts';
 import type { Reply } from '../service/service.ts';
-import { ask, gathered, type Payload } from '../support/clients/multipart.ts';
+import { ask, type Payload } from '../support/clients/multipart.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { breakableStore } from '../support/gateway/stores.ts';
 
@@ -76,7 +76,7 @@ test.each<[string, query: string, accept: string, RegExp]>([
   gateway.service.answer(honest, isRefused ? refusal('blocked', 403) : gateway.expired);
   const executed = async () => {
     const parts = await gateway.gateway.executor({ document: parse(query) });
-    return JSON.stringify(await gathered(parts as AsyncIterable<Payload>));
+    return JSON.stringify(await Array.fromAsync(parts as AsyncIterable<Payload>));
   };
   const asked = async () => (await ask(gateway, query, {}, accept)).text();
   const text = await (accept === 'of the program' ? executed : asked)();

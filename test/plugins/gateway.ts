@@ -1,7 +1,7 @@
 import type { Plugin } from 'graphql-yoga';
 import { onTestFinished } from 'vitest';
 import { post, startFront, type Front } from '../http/front.ts';
-import { gathered, partsOf } from '../support/clients/multipart.ts';
+import { partsOf } from '../support/clients/multipart.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/gateway/gateway.ts';
 
@@ -58,5 +58,5 @@ export async function got(
 
 /** The payloads of an answer, of which one that is whole has one. */
 export function payloadsOf({ headers, text }: { headers: Record<string, string>; text: string }) {
-  return gathered(partsOf(new Response(text, { headers })));
+  return Array.fromAsync(partsOf(new Response(text, { headers })));
 }

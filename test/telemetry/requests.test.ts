@@ -4,7 +4,7 @@ import type { Plugin } from 'graphql-yoga';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { listen, type Listening } from '../../src/http/listen.ts';
 import { post } from '../http/front.ts';
-import { gathered, next, partsOf } from '../support/clients/multipart.ts';
+import { partsOf } from '../support/clients/multipart.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import {
   startGatewayOverService,
@@ -287,9 +287,9 @@ test('a stream is logged when it ends, with the error that interrupted it', asyn
     replies: [honest, honest, json({}, 400)],
   });
   const parts = partsOf(response);
-  await next(parts);
+  await parts.next();
   expect(gateway.logged.filter(isLine)).toEqual([]);
-  await gathered(parts);
+  await Array.fromAsync(parts);
   expect(await lineOf()).toMatchObject({ status: 200, code: 'DRAIN_INTERRUPTED', pages: 2 });
 });
 

@@ -17,7 +17,7 @@ export interface Payload {
   hasNext?: boolean;
 }
 
-export type ReceivedError = GraphQLFormattedError & { extensions: Record<string, unknown> };
+type ReceivedError = GraphQLFormattedError & { extensions: Record<string, unknown> };
 
 /** The parts as they arrive. A whole answer is one. A caller that stops reading leaves. */
 export async function* partsOf(response: Response): AsyncGenerator<Payload, void, undefined> {
@@ -76,19 +76,19 @@ export async function all(
   query: string,
   variables?: Record<string, unknown>,
 ): Promise<Payload[]> {
-  return gathered(partsOf(await ask(gateway, query, variables, IN_PARTS)));
+  return Array.fromAsync(partsOf(await ask(gateway, query, variables, IN_PARTS)));
 }
 
 const IN_PARTS = 'multipart/mixed;deferSpec=20220824';
 
 /** An answer whose parts are joined. */
-export interface JoinedAnswer {
+interface JoinedAnswer {
   readonly data: Payload['data'];
   /** The errors of all parts, in an order that depends only on their contents. */
   readonly errors: readonly ReceivedError[];
 }
 
-export type Accepted = 'application/json' | typeof IN_PARTS;
+type Accepted = 'application/json' | typeof IN_PARTS;
 
 /** The formats that clients can accept. */
 export const ACCEPTED: readonly Accepted[] = ['application/json', IN_PARTS];
@@ -100,38 +100,17 @@ export async function joinedAnswer(
   accept: Accepted,
 ): Promise<JoinedAnswer> {
   const response = await post(gateway, operation, `${accept}, application/json;q=0.9`);
-  const payloads = await gathered(partsOf(response));
+  const payloads = await Array.fromAsync(partsOf(response));
   const increments = payloads.flatMap(({ incremental = [] }) => incremental);
   const lacking = increments.filter(({ items }) => items === null);
-  const joined = payloads.map((payload) => ({
-    ...payload,
-    incremental: payload.incremental?.filter((part) => !lacking.includes(part)) ?? [],
-  }));
   const errors = [...payloads, ...increments].flatMap(({ errors: reported = [] }) => reported);
-  const data = payloads[0]!.data && putTogether(joined);
+  const data = payloads[0]!.data && putTogether(payloads);
   // An answer that is whole has nothing of a list that fails at its end.
   for (const { path } of lacking) data![path[0]!] = null;
   return {
     data,
     errors: errors.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)),
   };
-}
-
-export async function next(parts: AsyncGenerator<Payload, void>): Promise<Payload> {
-  const { value } = await parts.next();
-  if (!value) throw new Error('There are no further parts.');
-  return value;
-}
-
-export function list(payload: Payload | undefined, key = 'allPersons'): unknown[] {
-  return payload?.data?.[key] as unknown[];
-}
-
-/** Joins the parts of a list. */
-export function whole([first, ...later]: Payload[], key = 'allPersons'): unknown[] {
-  const streamed = later.flatMap(({ incremental = [] }) => incremental);
-  const items = streamed.filter(({ path }) => path[0] === key).flatMap((part) => part.items ?? []);
-  return [...list(first, key), ...items];
 }
 
 /** Joins all parts at their paths, as a client does. */
@@ -145,10 +124,4 @@ export function putTogether([first, ...later]: Payload[]): Payload['data'] {
     before.push(...(items ?? []));
   }
   return data;
-}
-
-export async function gathered(parts: AsyncIterable<Payload>): Promise<Payload[]> {
-  const payloads: Payload[] = [];
-  for await (const part of parts) payloads.push(part);
-  return payloads;
 }
