@@ -11,7 +11,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
 import { configWarnings, readConfig, variables } from '../../src/config.ts';
 import { blockWith } from '../support/docs/documents.ts';
-import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
+import { readDockerfile } from '../support/deploy/dockerfile.ts';
 
 /** The contents of the files that hold secrets. */
 const SECRETS: Readonly<Record<string, string>> = {
@@ -21,7 +21,7 @@ const SECRETS: Readonly<Record<string, string>> = {
   'postgres-password': 'secret\n',
 };
 
-const image = lastStage(instructions(readFileSync('Dockerfile', 'utf8')));
+const image = readDockerfile();
 
 const composeText = readFileSync('compose.yaml', 'utf8');
 const composed = parse(

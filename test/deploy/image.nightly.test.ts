@@ -9,7 +9,7 @@ import { readConfig } from '../../src/config.ts';
 import { startService } from '../service/service.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
+import { readDockerfile } from '../support/deploy/dockerfile.ts';
 
 /**
  * No container engine is needed: what the Dockerfile copies is put into an empty folder, with its packages, and run
@@ -17,13 +17,7 @@ import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
  */
 const MAX_MEGABYTES = 120;
 
-const dockerfile = instructions(readFileSync('Dockerfile', 'utf8'));
-const image = lastStage(dockerfile);
-/** What is copied from the build context, and not from another stage, and where to. */
-const copies = dockerfile
-  .filter(({ name, text }) => name === 'COPY' && !text.includes('--from'))
-  .map(({ text }) => text.split(/\s+/))
-  .map((words) => ({ sources: words.slice(0, -1), target: words.at(-1)! }));
+const image = readDockerfile();
 /** Only root may run a process as another user. */
 const user: SpawnOptions = process.getuid?.() === 0 ? { uid: image.uid, gid: image.gid } : {};
 
@@ -38,7 +32,7 @@ beforeAll(() => {
   // The other user may not be allowed to read the folder of the repository.
   cpSync(process.execPath, join(bin, 'node'));
   if (user.uid !== undefined) chownSync(data, user.uid, user.gid!);
-  for (const { sources, target } of copies) {
+  for (const { sources, target } of image.copied) {
     for (const source of sources) {
       // Links are copied as links: src/main.ts is one.
       cpSync(source, sources.length > 1 ? join(app, target, source) : join(app, target), {
@@ -47,7 +41,10 @@ beforeAll(() => {
       });
     }
   }
-  install(dockerfile, app);
+  // The packages come from npm's cache, which the installation before the tests has filled.
+  const [npm, ...args] = image.install.split(' ');
+  const { PATH = '', HOME = '' } = process.env;
+  execFileSync(npm!, [...args, '--prefer-offline'], { cwd: app, env: { PATH, HOME } });
 }, 120_000);
 afterAll(() => folder[Symbol.dispose]());
 
@@ -64,7 +61,7 @@ test(`the image has at most ${MAX_MEGABYTES} MB, and nothing that only tests nee
 test('the build context contains the copied files, and nothing else', () => {
   const [all, ...allowed] = readFileSync('.dockerignore', 'utf8').trim().split('\n');
   expect(all).toBe('*');
-  const copied = copies.flatMap(({ sources }) => sources);
+  const copied = image.copied.flatMap(({ sources }) => sources);
   expect(allowed.toSorted()).toEqual([...new Set(copied)].map((name) => `!${name}`).toSorted());
 });
 
@@ -124,14 +121,6 @@ test('the command, ports, folders, settings and versions of the image are those 
 
 interface Lock {
   readonly packages: Readonly<Record<string, { readonly version: string }>>;
-}
-
-/** Runs the `npm ci` of a Dockerfile. The packages come from npm's cache, which the installation before the tests has filled. */
-function install(all: typeof dockerfile, cwd: string): void {
-  const run = all.find(({ text }) => text.startsWith('npm ci'));
-  const [command, ...args] = run!.text.split(' ');
-  const { PATH = '', HOME = '' } = process.env;
-  execFileSync(command!, [...args, '--prefer-offline'], { cwd, env: { PATH, HOME } });
 }
 
 /** The user, the folder and the environment of the image, with its folder for data in the folder of the test. */

@@ -1,46 +1,34 @@
-/** An instruction of a Dockerfile. */
-interface Instruction {
-  readonly name: string;
-  readonly text: string;
-}
+import { readFileSync } from 'node:fs';
 
-/** What the last stage of a Dockerfile configures in the container. */
-interface Image {
-  readonly from: string;
-  readonly env: Readonly<Record<string, string>>;
-  readonly uid: number;
-  readonly gid: number;
-  readonly ports: readonly number[];
-  readonly volume: string;
-  readonly entrypoint: readonly string[];
-  readonly healthCheck: readonly string[];
-}
-
-export function instructions(dockerfile: string): Instruction[] {
-  const lines = dockerfile.replaceAll(/^#.*\n/gm, '').replaceAll(/\\\n\s*/g, ' ');
-  return [...lines.matchAll(/^([A-Z]+) (.+)$/gm)].map(([, name, text]) => ({
-    name: name!,
-    text: text!,
-  }));
-}
-
-export function lastStage(all: readonly Instruction[]): Image {
-  const stage = all.slice(all.findLastIndex(({ name }) => name === 'FROM'));
-  const textOf = (instruction: string) => stage.find(({ name }) => name === instruction)!.text;
-  const args = all.filter(({ name }) => name === 'ARG').map(({ text }) => text.split('='));
-  const [uid, gid] = textOf('USER').split(':').map(Number);
+/** What the Dockerfile puts into the image, and what its last stage configures in the container. */
+export function readDockerfile() {
+  const text = readFileSync('Dockerfile', 'utf8')
+    .replaceAll(/^#.*\n/gm, '')
+    .replaceAll(/\\\n\s*/g, ' ');
+  const allOf = (instruction: string, stage = text): string[] =>
+    Array.from(stage.matchAll(new RegExp(`^${instruction} (.+)$`, 'gm')), ([, rest]) => rest!);
+  const lastStage = text.slice(text.lastIndexOf('\nFROM '));
+  const textOf = (instruction: string) => allOf(instruction, lastStage)[0]!;
+  const [uid, gid] = textOf('USER').split(':').map(Number) as [number, number];
+  const settings = textOf('ENV').matchAll(/(\w+)=(\S+)/g);
   return {
-    from: textOf('FROM').replace(/\$\{(\w+)\}/, (_, name) => Object.fromEntries(args)[name]),
+    from: textOf('FROM').replace('${NODE_IMAGE}', /^ARG NODE_IMAGE=(.+)$/m.exec(text)![1]!),
+    install: allOf('RUN').find((command) => command.startsWith('npm ci'))!,
+    /** From the build context, and not from another stage. */
+    copied: allOf('COPY')
+      .filter((words) => !words.includes('--from'))
+      .map((words) => ({
+        sources: words.split(' ').slice(0, -1),
+        target: words.split(' ').at(-1)!,
+      })),
     env: Object.fromEntries(
-      textOf('ENV')
-        .split(/\s+/)
-        .map((each) => [each.slice(0, each.indexOf('=')), each.slice(each.indexOf('=') + 1)]),
-    ),
-    uid: uid!,
-    gid: gid!,
+      Array.from(settings, ([, name, value]) => [name!, value!] as const),
+    ) as Readonly<Record<string, string>>,
+    uid,
+    gid,
     ports: textOf('EXPOSE').split(' ').map(Number),
     volume: textOf('VOLUME'),
-    entrypoint: JSON.parse(textOf('ENTRYPOINT')),
-    healthCheck: JSON.parse(textOf('HEALTHCHECK').replace(/^.*?CMD /, '')),
+    entrypoint: JSON.parse(textOf('ENTRYPOINT')) as readonly string[],
+    healthCheck: JSON.parse(textOf('HEALTHCHECK').replace(/^.*?CMD /, '')) as readonly string[],
   };
 }
