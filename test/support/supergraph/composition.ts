@@ -2,18 +2,16 @@ import { composeServices, type CompositionResult } from '@theguild/federation-co
 import { parse } from 'graphql';
 
 /** A subgraph as it is published to a registry. */
-export interface PublishedSubgraph {
+interface PublishedSubgraph {
   readonly name: string;
   readonly sdl: string;
   readonly url: string;
 }
 
 export function compose(subgraphs: readonly PublishedSubgraph[]): CompositionResult {
-  return composeServices(subgraphs.map(serviceOf));
-}
-
-function serviceOf({ name, sdl, url }: PublishedSubgraph) {
-  return { name, typeDefs: parse(sdl), url };
+  return composeServices(
+    subgraphs.map(({ name, sdl, url }) => ({ name, typeDefs: parse(sdl), url })),
+  );
 }
 
 /** Composes the supergraph of compatible subgraphs. */

@@ -11,31 +11,25 @@ export interface Router extends AsyncDisposable {
   ask(...question: Question): Promise<GraphqlAnswer>;
 }
 
-export interface RouterOptions {
-  /** SDL of the composed schema. */
-  readonly supergraph: string;
-  /** Its environment. It inherits nothing of the tests: no proxy, no registry, no reporting. */
-  readonly env: Record<string, string>;
-  /** Whether its configuration also enforces scopes. */
-  readonly enforcesScopes?: boolean;
-}
-
 const ANNOUNCE_PORT = resolve('test/support/supergraph/announce-port.ts');
 /** Packages that are installed for benchmarks and at night only. */
 const PEERS = resolve('bench/node_modules');
 const PROGRAM = join(PEERS, '.bin/hive-gateway');
 
-export async function startRouter({
-  supergraph,
-  env,
-  enforcesScopes = false,
-}: RouterOptions): Promise<Router> {
+/**
+ * @param supergraph the SDL of the composed schema
+ * @param env its environment: it inherits nothing of the tests, no proxy, no registry, no reporting
+ */
+export async function startRouter(
+  supergraph: string,
+  env: Record<string, string>,
+): Promise<Router> {
   const folder = temporaryFolder();
   symlinkSync(PEERS, folder.file('node_modules'));
   const file = folder.file('supergraph.graphql');
   writeFileSync(file, supergraph);
   const config = folder.file('router.config.ts');
-  writeFileSync(config, documentedConfig(enforcesScopes));
+  writeFileSync(config, documentedConfig());
   const command = `supergraph ${file} --config-path ${config} --host 127.0.0.1 --port 0 --disable-websockets`;
   const program = startProcess(['--import', ANNOUNCE_PORT, PROGRAM, ...command.split(' ')], {
     env,
@@ -53,11 +47,9 @@ export async function startRouter({
   }
 }
 
-function documentedConfig(enforcesScopes: boolean): string {
+/** What docs/supergraph.md shows, with what enforces scopes. */
+function documentedConfig(): string {
+  const scopes = blockWith('docs/supergraph.md', 'genericAuth: {');
   const config = blockWith('docs/supergraph.md', 'gatewayConfig');
-  if (!enforcesScopes) return config;
-  return [
-    blockWith('docs/supergraph.md', 'genericAuth: {'),
-    config.replace('defineConfig({', 'defineConfig({ ...scopes,'),
-  ].join('\n');
+  return `${scopes}\n${config.replace('defineConfig({', 'defineConfig({ ...scopes,')}`;
 }

@@ -2,21 +2,18 @@ import { buildSubgraphSchema } from '@apollo/subgraph';
 import { getStitchedSchemaFromSupergraphSdl } from '@graphql-tools/federation';
 import { graphql, parse } from 'graphql';
 import { createYoga } from 'graphql-yoga';
-import type { Service } from '../../service/service.ts';
 import { blockWith } from '../docs/documents.ts';
 import { entryFor } from '../gateway/api-key.ts';
 import type { GraphqlAnswer } from '../gateway/ask-at.ts';
 import { startGatewayOverService } from '../gateway/over-service.ts';
-import { composed, type PublishedSubgraph } from './composition.ts';
-import { serveRecorded, type RecordedServer } from './recorded-server.ts';
+import { composed } from './composition.ts';
+import { serveRecorded } from './recorded-server.ts';
 
 /** The credential of the router, the only one that may request entities. */
-export const ROUTER_KEY = 'key-of-the-router';
+const ROUTER_KEY = 'key-of-the-router';
 
 /** The id of a person who does not exist, to whom the first review refers. The second has no author. */
 export const UNKNOWN_ID = 'nobody';
-
-type Subgraph = RecordedServer & PublishedSubgraph;
 
 interface Options {
   /** SCHEMA_PREFIX */
@@ -25,60 +22,39 @@ interface Options {
   readonly pageInfo?: string;
 }
 
-/** This project's subgraph over a service, and two of other teams. */
-export interface Subgraphs extends AsyncDisposable {
-  readonly recruiting: Subgraph;
-  readonly payroll: Subgraph;
-  readonly reviews: Subgraph;
-  readonly service: Service;
-  /** All persons in its list. */
-  readonly persons: readonly { readonly id: string; readonly firstName: string | null }[];
-}
-
-export async function startSubgraphs({ prefix = '', pageInfo }: Options = {}): Promise<Subgraphs> {
+/** This project's subgraph over a service, and two of other teams, composed and executed in this process. */
+export async function startSupergraph({ prefix = '', pageInfo }: Options = {}) {
   const apiKeys = [entryFor(ROUTER_KEY, 'router', 'read', 'drain', 'router')];
   const config = { schemaPrefix: prefix || undefined, auth: { apiKeys, jwt: undefined } };
   const gateway = await startGatewayOverService({ persons: 230 }, { config });
-  const server = await serveRecorded((request) => gateway.gateway.handler.fetch(request));
+  const recruiting = await serveRecorded((request) => gateway.gateway.handler.fetch(request));
   const query = '{ _service { sdl } }';
-  const { data } = await server.ask(query, {}, { 'x-api-key': ROUTER_KEY });
+  const { data } = await recruiting.ask(query, {}, { 'x-api-key': ROUTER_KEY });
   const { sdl } = data!['_service'] as { sdl: string };
   const persons = gateway.service.persons.all().map(({ id, firstName }) => ({ id, firstName }));
   const ids = persons.map(({ id }) => id);
   const person = `${prefix}Person`;
-  const recruiting = { ...server, name: 'recruiting', sdl };
   const payroll = await startPayroll(ids, person);
   const reviews = await startReviews([UNKNOWN_ID, null, ...ids], { person, pageInfo });
-  const started = [recruiting, payroll, reviews, gateway];
-  for (const { received } of [recruiting, payroll, reviews]) received.length = 0;
-  return {
-    recruiting,
-    payroll,
-    reviews,
-    service: gateway.service,
-    persons,
-    [Symbol.asyncDispose]: async () => {
-      for (const each of started) await each[Symbol.asyncDispose]();
-    },
-  };
-}
-
-/** The subgraphs composed, and executed in this process. */
-export async function startSupergraph(options?: Options) {
-  const subgraphs = await startSubgraphs(options);
-  const { recruiting, payroll, reviews } = subgraphs;
   const schema = getStitchedSchemaFromSupergraphSdl({
-    supergraphSdl: composed([recruiting, payroll, reviews]),
+    supergraphSdl: composed([{ ...recruiting, name: 'recruiting', sdl }, payroll, reviews]),
     httpExecutorOpts: ({ name }) => ({
       headers: name.toLowerCase() === 'recruiting' ? { 'x-api-key': ROUTER_KEY } : {},
     }),
     batch: true,
   });
-  const ask = async (source: string, variableValues: Record<string, unknown> = {}) => {
-    const result = await graphql({ schema, source, contextValue: {}, variableValues });
-    return JSON.parse(JSON.stringify(result)) as GraphqlAnswer;
+  return {
+    /** All persons in their list. */
+    persons,
+    recruiting,
+    ask: async (source: string, variableValues: Record<string, unknown> = {}) => {
+      const result = await graphql({ schema, source, contextValue: {}, variableValues });
+      return JSON.parse(JSON.stringify(result)) as GraphqlAnswer;
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const each of [recruiting, payroll, reviews, gateway]) await each[Symbol.asyncDispose]();
+    },
   };
-  return { ...subgraphs, ask };
 }
 
 /** Adds a field to persons, as docs/supergraph.md shows, and refers to them from its own list. */
@@ -94,7 +70,7 @@ export function salaryBandOf(id: string): string {
   return `band of ${id}`;
 }
 
-function startPayroll(ids: readonly string[], person: string): Promise<Subgraph> {
+function startPayroll(ids: readonly string[], person: string) {
   return startSubgraph('payroll', payrollSdl(person), {
     Query: {
       payslips: (_: unknown, { of }: { of: string[] }) =>
@@ -136,10 +112,7 @@ export const reviewsSdl = ({
 `;
 
 /** @param authors of one review each; null: a review without one */
-export function startReviews(
-  authors: readonly (string | null)[],
-  options: ReviewsOptions = {},
-): Promise<Subgraph> {
+export function startReviews(authors: readonly (string | null)[], options: ReviewsOptions = {}) {
   const reviewsConnection = (_: unknown, { first }: { first: number }) => ({
     edges: authors.slice(0, first).map((id, index) => ({
       cursor: String(index),
@@ -150,11 +123,7 @@ export function startReviews(
   return startSubgraph('reviews', reviewsSdl(options), { Query: { reviewsConnection } });
 }
 
-async function startSubgraph(
-  name: string,
-  sdl: string,
-  resolvers: Record<string, object>,
-): Promise<Subgraph> {
+async function startSubgraph(name: string, sdl: string, resolvers: Record<string, object>) {
   const typeDefs = parse(sdl);
   const schema = buildSubgraphSchema([{ typeDefs, resolvers: resolvers as never }]);
   const yoga = createYoga({ schema, logging: false });
