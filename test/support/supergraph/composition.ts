@@ -2,7 +2,7 @@ import { composeServices, type CompositionResult } from '@theguild/federation-co
 import { parse } from 'graphql';
 
 /** A subgraph as it is published to a registry. */
-interface PublishedSubgraph {
+export interface PublishedSubgraph {
   readonly name: string;
   readonly sdl: string;
   readonly url: string;

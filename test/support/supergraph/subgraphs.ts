@@ -6,14 +6,16 @@ import { blockWith } from '../docs/documents.ts';
 import { entryFor } from '../gateway/api-key.ts';
 import type { GraphqlAnswer } from '../gateway/ask-at.ts';
 import { startGatewayOverService } from '../gateway/over-service.ts';
-import { composed } from './composition.ts';
-import { serveRecorded } from './recorded-server.ts';
+import { composed, type PublishedSubgraph } from './composition.ts';
+import { serveRecorded, type RecordedServer } from './recorded-server.ts';
 
 /** The credential of the router, the only one that may request entities. */
 const ROUTER_KEY = 'key-of-the-router';
 
 /** The id of a person who does not exist, to whom the first review refers. The second has no author. */
 export const UNKNOWN_ID = 'nobody';
+
+type Subgraph = RecordedServer & PublishedSubgraph;
 
 interface Options {
   /** SCHEMA_PREFIX */
