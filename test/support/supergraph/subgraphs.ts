@@ -125,7 +125,11 @@ export function startReviews(authors: readonly (string | null)[], options: Revie
   return startSubgraph('reviews', reviewsSdl(options), { Query: { reviewsConnection } });
 }
 
-async function startSubgraph(name: string, sdl: string, resolvers: Record<string, object>) {
+async function startSubgraph(
+  name: string,
+  sdl: string,
+  resolvers: Record<string, object>,
+): Promise<Subgraph> {
   const typeDefs = parse(sdl);
   const schema = buildSubgraphSchema([{ typeDefs, resolvers: resolvers as never }]);
   const yoga = createYoga({ schema, logging: false });
