@@ -60,22 +60,6 @@ test('a token without a lifetime lives an hour, or as the option says, also befo
   expect(await secondsLeft({ lifetimes: { accessToken: 100_000 } }, 9)).toBeCloseTo(100_000, -2);
 });
 
-test('a refused token is renewed once; the next one not before the service has accepted it', async () => {
-  const { keeper, url, seen } = await openKeeper();
-  await keeper.import(SIGN_IN);
-  seen.refuses = 0;
-  const renewed = async () => keeper.afterRefusal(await keeper.token(), '', 3);
-  const accepted = async () => expect((await keeper.fetch(`${url}/api`)).status).toBe(200);
-  expect(await keeper.afterRefusal(await keeper.token(), '', 4)).toBeUndefined();
-  await accepted();
-  expect(await renewed()).toMatchObject({ value: 'access-3' });
-  expect(await renewed()).toMatchObject({ value: 'access-4' });
-  expect(await renewed()).toBeUndefined();
-  await accepted();
-  expect(await renewed()).toMatchObject({ value: 'access-5' });
-  expect(seen.exchanges).toEqual([1, 2, 3, 4].map((number) => `refresh-${number}`));
-});
-
 test('a 401 that does not mean expiry is returned and reported, and nothing is exchanged for it', async () => {
   const { keeper, url, seen } = await openKeeper({ meansExpired: (challenge) => challenge !== '' });
   await keeper.import(SIGN_IN);

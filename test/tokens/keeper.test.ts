@@ -11,7 +11,7 @@ import { openTokenKeeper, type AccessToken } from '../../src/tokens/keeper.ts';
 import { LinkError } from '../../src/tokens/link.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import type { Exchange, Verdict } from '../../src/tokens/service.ts';
-import { endAttempt, successor, type Rule, type State } from '../../src/tokens/state.ts';
+import { successor, type Rule, type State } from '../../src/tokens/state.ts';
 import { StoreUnavailable } from '../../src/tokens/store.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { memoryStore } from '../support/gateway/stores.ts';
@@ -76,8 +76,11 @@ interface Faults {
 const gets = (outcome: string) => `a caller gets ${outcome}`;
 const sends = (name: string | number) => `refresh-${name} is sent`;
 
-/** A request, which the service refuses with this detail. */
-const asks = (detail: string) => (world: World) => void world.ask(detail);
+/** A request, which the service refuses with this detail after so many replays. */
+const asks =
+  (detail: string, replays = 0) =>
+  (world: World) =>
+    void world.ask(detail, replays);
 const ask = asks('token_expired');
 /** Another process changes the store. */
 const puts = (rule: Rule<unknown>) => (world: World) => world.store.update(rule);
@@ -125,11 +128,6 @@ const aloneSet: State = {
 const foreignSet: State = { ...exchanged(), service: 'https://other' };
 const refusedSet: State = { ...exchanged(), refusals: 1, refusedAt: NOON, expiresAt: NOON };
 const claimed = (set: State) => claimOf('of another process', set.generation)(set, NOON).next!;
-const uncertainSet = endAttempt(
-  'of another process',
-  UNCLEAR,
-  '',
-)(claimed(exchanged()), NOON).next!;
 
 test.each<Row>([
   {
@@ -255,12 +253,34 @@ test.each<Row>([
     ],
   },
   {
+    fault:
+      'a service that cannot be asked: a refused token is renewed once more, the next only after one was accepted',
+    check: null,
+    happens: [
+      [tells('accepted', 2), asks('token_expired', 4), asks('token_expired', 3), 1],
+      [asks('token_expired', 3), 1, asks('token_expired', 3), 1],
+      [tells('accepted', 4), asks('token_expired', 3), 1],
+    ],
+    seen: [
+      ...[gets('no other'), sends(2), gets('access-next'), sends('next'), gets('access-next')],
+      ...[gets('no other'), sends('next'), gets('access-next')],
+    ],
+  },
+  {
     fault: 'a token that is refused for good: a trouble of the newest alone, until it is accepted',
     happens: [
-      [tells('refused', 1), seesTroubles],
-      [tells('refused', 2), tells('refused', 1), seesTroubles, tells('accepted', 2)],
+      [tells('refused', 1), seesTroubles, tells('refused', 2), tells('refused', 2)],
+      [tells('refused', 1), seesTroubles, MINUTE, tells('accepted', 2), MINUTE],
+      sees(({ logged }) => logged.map(({ trouble, level, msg }) => [trouble, level, msg])),
     ],
-    seen: [[], ['unauthorized']],
+    seen: [
+      [],
+      ['unauthorized'],
+      [
+        ['unauthorized', 50, expect.stringMatching(/^The service refuses an access token that/)],
+        ['unauthorized', 30, 'The trouble unauthorized is over.'],
+      ],
+    ],
   },
   {
     fault: 'a refresh token that may be sent again in a few seconds: a caller waits for it',
@@ -551,27 +571,6 @@ test.each<Row>([
   if (row.files) expect(emergency.read()).toMatchObject(row.files);
 });
 
-test.each<[Trouble, RegExp, State | null, Step?]>([
-  ['missing', /^The token store is empty\. Callers get TOKENS_MISSING\./, null],
-  ['missing', /was moved to another store \(elsewhere\).*TOKENS_MISSING/, movedSet],
-  ['lost', /token for good\..*served until .*then get TOKENS_LOST\./, lostSet],
-  ['uncertain', /of generation 2 by host.1 got no clear answer \(cut\).*served/, uncertainSet],
-  ['late', /the service has refused the refresh token once\./, refusedSet],
-  ['unauthorized', /should still work.*Callers get the 401/, usualSet, tells('refused', 2)],
-])('the log has the trouble %s once when it begins (%s), and its end', async (...row) => {
-  const [trouble, words, set, begin = 0] = row;
-  const world = await worldOf({ set, answers: [REFUSED, REFUSED, REFUSED] });
-  const lines = () => world.logged.filter((line) => line['trouble'] === trouble);
-  await take([MINUTE, begin, seesTroubles], world);
-  expect(world.seen.at(-1)).toEqual([trouble]);
-  expect(lines()).toMatchObject([{ msg: expect.stringMatching(words) }]);
-  await take([becomes({ ...exchanged('3'), generation: 9 }), MINUTE], world);
-  expect(lines()).toMatchObject([
-    {},
-    { level: 30, isOver: true, msg: `The trouble ${trouble} is over.` },
-  ]);
-});
-
 /** `Array.isArray` does not narrow lists that are readonly. */
 const isList = (step: Step): step is readonly Step[] => Array.isArray(step);
 
@@ -665,9 +664,9 @@ async function worldOf({
     await time.pass(3 * MINUTE);
     await closed;
   });
-  const request = async (detail: string) => {
+  const request = async (detail: string, replays: number) => {
     try {
-      const token = await keeper.afterRefusal(await keeper.token(), detail, 0);
+      const token = await keeper.afterRefusal(await keeper.token(), detail, replays);
       seen.push(gets(token?.value ?? 'no other'));
     } catch (error) {
       seen.push(gets(String(codeOf(error))));

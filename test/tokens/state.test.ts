@@ -1,5 +1,14 @@
-/** The rules of the token set as values: each test is a state, a rule, and what follows. */
+/** The token set as a value: each test is a state, a rule, and what follows, or what is said of the state. */
 import { describe, expect, test } from 'vitest';
+import {
+  endIsNear,
+  healthOf,
+  lineOn,
+  PLAIN_WORDING,
+  troublesOf,
+  type Trouble,
+} from '../../src/tokens/health.ts';
+import { LONGEST_LIFE } from '../../src/tokens/pair.ts';
 import {
   CLAIM_MS,
   dueAt,
@@ -42,6 +51,7 @@ const UNSENT: Ending = { kind: 'not exchanged' };
 
 const state = exchanged();
 const lost = { ...state, lost: true };
+const moved = { ...state, movedTo: 'there' };
 const claimed = after(state, NOON, claimOf('a', 2));
 const uncertain = after(claimed, NOON, end('a', UNCLEAR));
 const refusedOnce = after(claimed, NOON + HOUR, end('a', REFUSED));
@@ -101,7 +111,7 @@ describe('a claim', () => {
     ['is granted after a dead one to who knows of it', claimed, OVER, others, true],
     ['is refused after a dead one to who does not', claimed, OVER, claimOf('b', 2), false],
     ['is granted where another is dated ahead', claimed, NOON - HOUR, others, true],
-    ['is refused for a set that was moved', { ...state, movedTo: 'there' }, NOON, own, false],
+    ['is refused for a set that was moved', moved, NOON, own, false],
     ['is refused for a set that is lost', lost, NOON, own, false],
     ['is granted for it to `tokens recover`', lost, NOON, takeClaim(recovers), true],
     ['is refused after the end of the refresh token', state, END, own, false],
@@ -215,7 +225,7 @@ test.each<[string, State, ReturnType<typeof importOf>, string]>([
   ['of another service', { ...state, service: 'https://o' }, importOf('new', true), 'foreign'],
   ['with a set in use', state, importOf('new'), 'in use'],
   ['with a lost set', lost, importOf('new'), 'imported'],
-  ['whose set was moved', { ...state, movedTo: 'there' }, importOf('new'), 'imported'],
+  ['whose set was moved', moved, importOf('new'), 'imported'],
   ['that has seen the refresh token', lost, importOf('1', true), 'known'],
 ])('an import into a store %s', (_what, before, rule, result) => {
   expect(rule(before, NOON).result).toBe(result);
@@ -262,4 +272,84 @@ test('the audit trail keeps 200 events and no token', () => {
   for (let name = 3; name < 300; name += 1) next = saveOf(next, String(name))(next, NOON).result;
   expect(next.events).toHaveLength(200);
   expect(JSON.stringify(next.events)).not.toMatch(/(access|refresh)-/);
+});
+
+/** A set whose refresh token was refused once, and whose access token ends then. */
+const refused = (expiresAt: number) => ({ ...state, refusals: 1, refusedAt: NOON, expiresAt });
+const tenMinutes = {
+  ...state,
+  pair: { ...state.pair, expiresIn: 600 },
+  expiresAt: NOON + 10 * MINUTE,
+};
+const known = { isUnsaved: false, isUnauthorized: false };
+
+test.each<[what: string, state: State | null, now: number, troubles: Trouble[], facts?: object]>([
+  ['a healthy set', state, NOON + HOUR, []],
+  ['a set whose refresh was due a moment ago', state, TWO_THIRDS + 9 * MINUTE, []],
+  ['a set whose refresh was due 11 minutes ago', state, TWO_THIRDS + 11 * MINUTE, ['late']],
+  ['an exchange', claimed, NOON + MINUTE, []],
+  ['an exchange without an answer for a minute', claimed, NOON + 61_000, ['uncertain']],
+  ['an exchange without a clear answer', uncertain, NOON, ['uncertain']],
+  ['a store without tokens', null, NOON, ['missing']],
+  ['a store that was never read', null, NOON, ['late'], { isUnread: true }],
+  ['a set that was moved', moved, NOON, ['missing']],
+  ['a set that is lost', lost, NOON, ['lost']],
+  ['a set that is lost after a lost answer', { ...uncertain, lost: true }, NOON, ['lost']],
+  ['a set after its end', state, END, ['lost']],
+  ['a set a day before its end', state, END - DAY, ['late', 'ending']],
+  ['an import that is not exchanged', imported(), NOON + 11 * MINUTE, ['late']],
+  [
+    'a claim that leaves callers without an access token',
+    after(state, EXPIRY - MINUTE, claimOf('a', 2)),
+    EXPIRY + MINUTE,
+    ['uncertain', 'late'],
+  ],
+  [
+    'an exchange right after the expiry',
+    after({ ...state, refusesEarly: true }, EXPIRY, claimOf('a', 2)),
+    EXPIRY + 20_000,
+    [],
+  ],
+  ['a set of which both tokens are refused', refused(NOON + HOUR), NOON + HOUR, ['late']],
+  ['an early refusal', refused(NOON + 2 * HOUR), NOON + HOUR, []],
+  ['an unsaved pair', state, NOON, ['unsaved'], { isUnsaved: true }],
+  ['a refused access token', state, NOON, ['unauthorized'], { isUnauthorized: true }],
+  ['a lost set, and a refused token', lost, NOON, ['lost'], { isUnauthorized: true }],
+  [
+    'a set that lives for ten minutes, a minute after it was due',
+    tenMinutes,
+    NOON + 461_000,
+    ['late'],
+  ],
+])('the troubles of %s', (_what, given, now, troubles, facts = {}) => {
+  expect(troublesOf(given, { now, ...known, ...facts })).toEqual(troubles);
+});
+
+test.each<[Trouble, State | null, RegExp]>([
+  ['missing', null, /^The token store is empty\. Callers get TOKENS_MISSING\./],
+  ['missing', moved, /was moved to another store \(there\).*TOKENS_MISSING/],
+  ['lost', lost, /token for good\..*an older copy of it\..*served until .*then get TOKENS_LOST\./],
+  ['uncertain', uncertain, /of generation 2 by host.1 got no clear answer \(cut\).*served/],
+  ['late', null, /could not read.*INTERNAL_SERVER_ERROR/],
+  ['late', refused(NOON), /the service has refused the refresh token once\./],
+  ['unauthorized', state, /should still work.*Callers get the 401/],
+])('the line on the trouble %s names its cause and what callers get', (trouble, given, line) => {
+  expect(lineOn(trouble, given, NOON, PLAIN_WORDING)).toMatch(line);
+});
+
+test('no end is near right after a refresh, however short the life is', () => {
+  for (const days of [0.5, 2, 4, 10, 30, 60]) {
+    const pair = { ...state.pair, refreshTokenExpiresIn: days * 86_400 };
+    expect(endIsNear({ ...state, pair }, NOON)).toBeUndefined();
+  }
+});
+
+test('a lost refresh token has no time left, and one whose end is not known has no number', () => {
+  const facts = { now: NOON, ...known };
+  expect(healthOf(state, facts).refreshSecondsLeft).toBe(120 * 86_400);
+  const endless = { ...state, pair: { ...state.pair, refreshTokenExpiresIn: LONGEST_LIFE } };
+  expect(healthOf(endless, facts)).not.toHaveProperty('refreshSecondsLeft');
+  for (const each of [state, endless]) {
+    expect(healthOf({ ...each, lost: true }, facts).refreshSecondsLeft).toBe(0);
+  }
 });
