@@ -108,7 +108,7 @@ const INITIAL = `
   });
 `;
 
-test('an own field is answered, introspected and printed, and a column of an export, however long the list', async () => {
+test('an own field is answered and printed, and a column of an export, however long the list', async () => {
   // More records than one operation may have.
   await using service = await startService({ persons: 5_600 });
   const env = {
@@ -118,28 +118,20 @@ test('an own field is answered, introspected and printed, and a column of an exp
     GATEWAY_CONFIG: write('initial.ts', INITIAL),
   };
   await using gateway = await serveHere({ ...env, ALLOW_ANONYMOUS: 'true' });
-  const ask = async (query: string) => (await askAt(gateway.url, query)).data;
-  expect(await ask('{ persons(first: 1) { items { initial } } }')).toEqual({
-    persons: { items: [{ initial: expect.stringMatching(/^\p{L}$/u) }] },
+  await gateway.printed(RegExp(`configuration file.*"file":"${env.GATEWAY_CONFIG}"`));
+  expect(await askAt(gateway.url, '{ persons(first: 1) { items { initial } } }')).toEqual({
+    data: { persons: { items: [{ initial: expect.stringMatching(/^\p{L}$/u) }] } },
   });
-  expect(await ask('{ __type(name: "Person") { fields { name } } }')).toEqual({
-    __type: { fields: expect.arrayContaining([{ name: 'initial' }]) },
-  });
-  const { stdout } = await gateway.stop();
-  const lines = stdout.split('\n').filter((line) => line.includes('configuration file'));
-  expect(lines).toEqual([expect.stringContaining(`"file":"${env.GATEWAY_CONFIG}"`)]);
   for (const options of [[], ['--subgraph']]) {
     const printed = await runHere(['schema', 'print', ...options], env);
     expect(printed.stdout).toMatch(/^type Person [^}]*^ {2}initial: String$/m);
   }
-
   const columns = ['--fields', 'id initial', '--format', 'csv'];
-  const exported = await runHere(['export', 'persons', ...columns], env);
-  expect(exported).toMatchObject({ code: 0, stderr: expect.stringContaining('5,600 records') });
+  const { code, stdout } = await runHere(['export', 'persons', ...columns], env);
   const rows = service.persons
     .all()
     .map(({ id, firstName }) => `${id},${Array.from(firstName)[0]}\n`);
-  expect(exported.stdout === `id,initial\n${rows.join('')}`).toBe(true);
+  expect([code, stdout === `id,initial\n${rows.join('')}`]).toEqual([0, true]);
 });
 
 test('with a file that cannot be loaded, a gateway does not start and exchanges no token, and commands that need no schema work', async () => {

@@ -63,33 +63,6 @@ test('asked to stop, /ready fails at once, and requests are answered for SHUTDOW
   expect(await stopped).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('the link is imported once, and later starts on the same store work with it and without it', async () => {
-  const store = storeIn('tokens.db');
-  const TOKEN_LINK = service.tokenLink;
-  for (const env of [{ TOKEN_LINK }, {}, { TOKEN_LINK }]) {
-    await using gateway = await serveHere(overService({ ...store, ...env }));
-    expect(await countPersons(gateway.url)).toBe(60);
-    const { code, stdout } = await gateway.stop();
-    expect(code).toBe(0);
-    expect(stdout).not.toContain('SANDBOX');
-    expect((await fetch(TOKEN_LINK)).status).not.toBe(200);
-  }
-});
-
-test('with a dead link the gateway starts, reports what is wrong, and answers with a coded error', async () => {
-  const TOKEN_LINK = `${service.url}/made-up-link-of-another-day`;
-  await using gateway = await serveHere(overService({ ...storeIn('dead.db'), TOKEN_LINK }));
-  await gateway.printed(/is dead \(status 404\)/);
-  const { errors } = await askAt(gateway.url, '{ allPersons { id } }');
-  expect(errors).toMatchObject([{ extensions: { code: 'TOKENS_MISSING' } }]);
-  expect((await fetch(new URL('/ready', gateway.url))).status).toBe(503);
-  expect((await fetch(new URL('/health', gateway.url))).status).toBe(200);
-  const { code, stdout } = await gateway.stop();
-  expect(code).toBe(0);
-  expect(stdout).toMatch(/ERROR.*could not be refreshed or read/);
-  expect(stdout).not.toContain(TOKEN_LINK);
-});
-
 test('in production the log is JSON from its first line on, and has no secret and nothing that a caller sends', async () => {
   const link = service.makeNewSet();
   const set = (await (await fetch(link)).json()) as Record<string, string>;

@@ -35,7 +35,6 @@ export interface Exchange {
   gave: Issued | undefined;
   /** Whether the request spent its refresh token. */
   spends: boolean;
-  wasEarly: boolean;
   /** When its process had received a 200. */
   receivedAt: number | undefined;
   isOver: boolean;
@@ -142,7 +141,6 @@ export class Service {
       claim: observer.claimOf(by),
       gave: undefined,
       spends: false,
-      wasEarly: false,
       receivedAt: undefined,
       isOver: false,
     };
@@ -203,10 +201,7 @@ export class Service {
     if (exchange.refreshToken !== before.refreshToken) return { kind: 'invalid-grant' };
     // One that does not renew refresh tokens would go by an access token that nobody received.
     const works = (this.#works.get(this.#newest) ?? 0) > time.now;
-    if (refusesEarly && works && !this.#keepsTokens) {
-      exchange.wasEarly = true;
-      return { kind: 'invalid-grant' };
-    }
+    if (refusesEarly && works && !this.#keepsTokens) return { kind: 'invalid-grant' };
     const { oddity } = exchange;
     const givesAccess = oddity !== 'without an access token';
     // A service that issues no new access token does not end the old one.
