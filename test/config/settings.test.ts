@@ -85,19 +85,16 @@ test('an empty environment serves the sandbox on loopback, and a blank value cou
 });
 
 test.each([' , ', '\r\n', '\n\n'])(
-  'API keys, in a file too, are separated by %j; the default scope is read',
+  'API keys are separated by %j; the default scope is read',
   (between) => {
     const keys = `portal:${HASH}${between}Router-1.a:${OTHER_HASH.toUpperCase()}:read+router+read`;
-    const files = { '/run/keys': `${keys}\n` };
-    const auth = {
+    expect(read({ ...SERVICE, AUTH_API_KEYS: keys }).auth).toEqual({
       apiKeys: [
         { name: 'portal', hash: Buffer.from(HASH, 'hex'), scopes: ['read'] },
         { name: 'Router-1.a', hash: Buffer.from(OTHER_HASH, 'hex'), scopes: ['read', 'router'] },
       ],
       jwt: undefined,
-    };
-    expect(read({ ...SERVICE, AUTH_API_KEYS: keys }).auth).toEqual(auth);
-    expect(read({ ...SERVICE, AUTH_API_KEYS_FILE: '/run/keys' }, files).auth).toEqual(auth);
+    });
   },
 );
 
@@ -127,16 +124,11 @@ test.each<[string, string[]]>([
     ],
   ],
 ])('the API keys %s are refused, and no part of them is shown', (keys, expected) => {
-  const inFile = { ...SERVICE, AUTH_API_KEYS_FILE: '/run/keys' };
-  for (const mistakes of [
-    mistakesOf({ ...SERVICE, AUTH_API_KEYS: keys }),
-    mistakesOf(inFile, { '/run/keys': keys }),
-  ]) {
-    expect(mistakes).toEqual(
-      expected.map((mistake) => expect.stringContaining(`AUTH_API_KEYS ${mistake}`)),
-    );
-    expect(mistakes.join()).not.toMatch(/rsk_|a1a1|a b|READ/);
-  }
+  const mistakes = mistakesOf({ ...SERVICE, AUTH_API_KEYS: keys });
+  expect(mistakes).toEqual(
+    expected.map((mistake) => expect.stringContaining(`AUTH_API_KEYS ${mistake}`)),
+  );
+  expect(mistakes.join()).not.toMatch(/rsk_|a1a1|a b|READ/);
 });
 
 test('an API key with a scope that no field needs is refused by its number, and no secret is shown', () => {
@@ -156,28 +148,25 @@ test('an API key with a scope that no field needs is refused by its number, and 
   });
 });
 
-test('a secret can be given as a file, and is read without its final line break', () => {
-  const url = 'postgres://u:secret@db/tokens?sslmode=verify-full';
-  const files = { '/link': `${LINK}\n`, '/store': `${url}\n`, '/key': `${STORE_KEY}\n` };
-  const env = { TOKEN_LINK_FILE: '/link', TOKEN_STORE_FILE: '/store' };
-  expect(read({ ...OVER_SERVICE, ...env, TOKEN_STORE_KEY_FILE: '/key' }, files)).toMatchObject({
-    tokenLink: LINK,
-    ...postgres(url),
-    tokenStoreKeys: [KEYS[0]],
-  });
-});
-
-test.each(['TOKEN_LINK', 'TOKEN_STORE', 'TOKEN_STORE_KEY', 'AUTH_API_KEYS', 'EXPORT_API_KEY'])(
-  '%s_FILE with a mistake is refused, and its secret is not shown',
-  (name) => {
-    const files = { '/run/odd': 'not a secret\nin 2 lines', '/run/empty': ' \n' };
+test.each([
+  ['TOKEN_LINK', LINK],
+  ['TOKEN_STORE', 'postgres://u:secret@db/tokens?sslmode=verify-full'],
+  ['TOKEN_STORE_KEY', STORE_KEY!],
+  ['AUTH_API_KEYS', KEY_OF_A],
+  ['EXPORT_API_KEY', API_KEY],
+])(
+  '%s_FILE is read without its final line break; with a mistake it is refused, and not shown',
+  (name, value) => {
+    const files = { '/right': `${value}\n`, '/odd': 'not a secret\nin 2 lines', '/empty': ' \n' };
     const service = name === 'AUTH_API_KEYS' ? SERVICE : OVER_SERVICE;
+    const right = read({ ...service, [`${name}_FILE`]: '/right' }, files);
+    expect(right).toEqual(read({ ...service, [name]: value }));
     for (const [path, env, said] of [
-      ['/run/nothing', {}, /_FILE names a file that cannot be read \(ENOENT\)\./],
+      ['/nothing', {}, /_FILE names a file that cannot be read \(ENOENT\)\./],
       ['https://a/secret', {}, /_FILE names a file that cannot be read/],
-      ['/run/empty', {}, /_FILE names an empty file. Write the secret into it\./],
-      ['/run/odd', {}, / must be| entry 1 is not/],
-      ['/run/odd', { [name]: 'secret' }, /_FILE are both set\./],
+      ['/empty', {}, /_FILE names an empty file. Write the secret into it\./],
+      ['/odd', {}, / must be| entry 1 is not/],
+      ['/odd', { [name]: 'secret' }, /_FILE are both set\./],
     ] as const) {
       const mistakes = mistakesOf({ ...service, ...env, [`${name}_FILE`]: path }, files);
       expect(mistakes[0]).toMatch(said);
