@@ -85,6 +85,11 @@ describe('when a refresh token is due', () => {
     ],
     ['at once where the clock was set back by a day', { ...state, ...setBack }, 0],
     [
+      '5 s from now where the clock was set back by a day after a refusal',
+      { ...refusedOnce, ...setBack, refusedAt: NOON + 25 * HOUR },
+      5_000,
+    ],
+    [
       '5 s after a refusal where the clock was set back by a day before it',
       { ...refusedOnce, ...setBack, expiresAt: EXPIRY + DAY },
       NOON + HOUR + 5_000,
