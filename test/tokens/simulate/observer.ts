@@ -147,9 +147,10 @@ export class Observer {
     }
   }
 
-  onRemoved(by: Process, { pair, generation }: Received): void {
+  onRemoved(by: Process, { id, pair, generation }: Received): void {
     const { state } = this.database;
-    if ((state?.generation ?? 0) >= generation || this.#forgotten.has(generation)) return;
+    const isSaved = state?.id === id && state.generation >= generation;
+    if (isSaved || this.#forgotten.has(generation)) return;
     this.#violate(`${by.name} removes the file of ${pair.refreshToken}, which is not in the store`);
   }
 
@@ -185,7 +186,8 @@ export class Observer {
     const isForgotten = this.#saved.has(newest) && this.#wentBackAt >= last.sentAt;
     const couldNotBeWritten = last.by.isDead && last.by.machine.folder.missing.has(newest);
     // Killed between the arrival of the answer and the write of its file.
-    const isTooEarly = this.#time.now === last.receivedAt;
+    const isTooEarly =
+      this.#time.now === last.receivedAt && ['answer', 'emergency file'].includes(last.by.point);
     if (isForgotten || couldNotBeWritten || isTooEarly) return;
     this.#violate(`${newest} was received, and is kept nowhere`);
   }

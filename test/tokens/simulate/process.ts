@@ -76,6 +76,8 @@ export class Process {
   isStopped = false;
   isTerminated = false;
   wokenAt = 0;
+  /** The point that it reached last. */
+  point = '';
   keeper: TokenKeeper | undefined;
   readonly #surroundings: Surroundings;
   /** Events that arrived while it was stopped. */
@@ -164,6 +166,7 @@ export class Process {
   /** Reaches a point; does not return if the process is dead then, or returns only when it is woken. */
   async reach(point: string): Promise<void> {
     const { traps } = this.#surroundings;
+    if (!this.isDead) this.point = point;
     const at = traps.findIndex((trap) => trap.point === point);
     if (at >= 0 && !this.isDead) this.#befall(traps.splice(at, 1)[0]!);
     if (this.isDead) await never;
