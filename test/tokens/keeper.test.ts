@@ -371,6 +371,7 @@ test.each<Row>([
   {
     fault: 'emergency files of other stores stay, and the own one goes once its pair is saved',
     happens: [
+      1_000,
       async (world) => leaves((await world.store.read()).state!)(world),
       [leaves(exchanged()), MINUTE],
     ],
