@@ -1,9 +1,12 @@
+import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import * as v from 'valibot';
 import { expect, test } from 'vitest';
 import {
   configWarnings,
   readConfig,
   readNamedSettings,
+  variables,
   withFieldScopes,
   type Config,
 } from '../../src/config.ts';
@@ -306,6 +309,35 @@ test('commands need neither a service nor credentials of callers, but valid sett
   expect(() => named({ RECRUITING_URL: 'http://api.example.com' })).toThrow(OperatorMistakes);
   expect(() => named({ TOKEN_STORE_KEY: 'short' })).toThrow(OperatorMistakes);
 });
+
+const EXAMPLE = readFileSync('.env.example', 'utf8').split('\n');
+
+test('.env.example serves known callers of a real service, once it has their keys, and nobody before', () => {
+  const lines = EXAMPLE.filter((line) => /^[A-Z]/.test(line));
+  const example = Object.fromEntries(lines.map((line) => line.split('=')));
+  expect(mistakesOf(example)).toEqual([expect.stringContaining('AUTH_API_KEYS')]);
+  const config = read({ ...example, AUTH_API_KEYS: KEY_OF_A, TOKEN_STORE_KEY: STORE_KEY! });
+  expect(config).toMatchObject({ production: true, ...at('https://recruiting.example.com') });
+  expect(configWarnings(config)).toEqual([]);
+  // The same to docker, systemd and Node.
+  for (const line of lines) expect(line.trim()).toMatch(/^[A-Z_]+=[^"'#\\$]*$/);
+  expect(lines.filter((line) => line !== line.trim())).toEqual([]);
+});
+
+test('.env.example has each setting once, and those that are commented out have the default', () => {
+  const lines = EXAMPLE.flatMap((line) => [...line.matchAll(/^(#?)([A-Z][A-Z_]+)=(.*)$/g)]);
+  const names = lines.map(([, , name]) => name!);
+  const ofNode = ['HTTPS_PROXY', 'NO_PROXY'];
+  expect(names.toSorted()).toEqual([...Object.keys(variables.entries), ...ofNode].toSorted());
+  for (const [, isComment, name, value] of lines) {
+    if (isComment === '' || OF_THE_MACHINE.includes(name!)) continue;
+    const variable = variables.entries[name as keyof typeof variables.entries];
+    expect([name, value]).toEqual([name, variable ? (v.getDefault(variable) ?? '') : '']);
+  }
+});
+
+/** Their defaults depend on the machine. */
+const OF_THE_MACHINE = ['RECRUITING_SCHEMA', 'ANSWER_BYTES'];
 
 /** Reads the settings as a command does. */
 function named(env: Record<string, string>) {
