@@ -76,11 +76,11 @@ interface Faults {
 const gets = (outcome: string) => `a caller gets ${outcome}`;
 const sends = (name: string | number) => `refresh-${name} is sent`;
 
-/** A request, which the service refuses with this detail after so many replays. */
+/** A request that was sent again so often, which the service refuses with this detail. */
 const asks =
-  (detail: string, replays = 0) =>
+  (detail: string, sentAgain = 0) =>
   (world: World) =>
-    void world.ask(detail, replays);
+    void world.ask(detail, sentAgain);
 const ask = asks('token_expired');
 /** Another process changes the store. */
 const puts = (rule: Rule<unknown>) => (world: World) => world.store.update(rule);
@@ -262,8 +262,14 @@ test.each<Row>([
       [tells('accepted', 4), asks('token_expired', 3), 1],
     ],
     seen: [
-      ...[gets('no other'), sends(2), gets('access-next'), sends('next'), gets('access-next')],
-      ...[gets('no other'), sends('next'), gets('access-next')],
+      gets('no other'),
+      sends(2),
+      gets('access-next'),
+      sends('next'),
+      gets('access-next'),
+      gets('no other'),
+      sends('next'),
+      gets('access-next'),
     ],
   },
   {
@@ -665,9 +671,9 @@ async function worldOf({
     await time.pass(3 * MINUTE);
     await closed;
   });
-  const request = async (detail: string, replays: number) => {
+  const request = async (detail: string, sentAgain: number) => {
     try {
-      const token = await keeper.afterRefusal(await keeper.token(), detail, replays);
+      const token = await keeper.afterRefusal(await keeper.token(), detail, sentAgain);
       seen.push(gets(token?.value ?? 'no other'));
     } catch (error) {
       seen.push(gets(String(codeOf(error))));
