@@ -190,6 +190,7 @@ test('a port that is taken is named, by the gateway and by the sandbox', async (
   const PORT = String(await listenForTest(createServer(), '127.0.0.1'));
   for (const [args, env, says] of [
     [[], { PORT }, `127.0.0.1:${PORT}: another process listens there`],
+    [[], { ADMIN_PORT: PORT }, 'set ADMIN_PORT to another port'],
     [['sandbox', '--port', PORT], {}, `port ${PORT}: another process does. Choose another`],
   ] as const) {
     const { code, stderr } = await startHere(args, env).ended;

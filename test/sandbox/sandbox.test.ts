@@ -51,14 +51,6 @@ function clientOf(url: string) {
   };
 }
 
-/** A sandbox that lives as long as the test, with a clock that advances only when the test says so. */
-async function start(expiresIn = 86_400) {
-  let now = Date.UTC(2026, 0, 1);
-  const service = await startService({ now: () => now, expiresIn });
-  onTestFinished(() => service.close());
-  return { ...clientOf(service.url), service, pass: (ms: number) => void (now += ms) };
-}
-
 test('the sandbox has the schema of the snapshot, and each person once in pages of at most 50', async () => {
   const sandbox = await startSandbox({ persons: 103 });
   onTestFinished(() => sandbox.close());
@@ -98,26 +90,19 @@ function shapeOf(schema: GraphQLSchema): string {
   return printSchema(lexicographicSortSchema(silent));
 }
 
-test('the token link returns the token set until it is first refreshed, and for 30 days', async () => {
-  const { service, openLink, exchange, pass } = await start();
-  const set = await openLink(service.tokenLink);
-  expect(set).toMatchObject({ expires_in: 86_400, refresh_token_expires_in: 10_368_000 });
-  pass(30 * DAY - 1);
-  expect(await openLink(service.tokenLink)).toEqual(set);
-  pass(1);
-  expect((await fetch(service.tokenLink)).status).toBe(404);
-  const other = service.makeNewSet();
-  await exchange(await openLink(other));
-  expect((await fetch(other)).status).toBe(404);
-});
-
-test('a refresh token is exchanged once and for 120 days, and an access token is valid until its own expiry', async () => {
-  const { service, openLink, exchange, stateOf, pass } = await start(60);
+test('the token link works for 30 days and until the first refresh, a refresh token once and for 120 days, and an access token until its own expiry', async () => {
+  let now = Date.UTC(2026, 0, 1);
+  const pass = (ms: number) => void (now += ms);
+  await using service = await startService({ now: () => now, expiresIn: 60 });
+  const { openLink, exchange, stateOf } = clientOf(service.url);
   const old = await openLink(service.tokenLink);
+  expect(old).toMatchObject({ expires_in: 60, refresh_token_expires_in: 10_368_000 });
+  expect(await openLink(service.tokenLink)).toEqual(old);
   pass(30 * SECOND);
   const answers = await Promise.all(Array.from({ length: 20 }, () => exchange(old)));
   expect(answers.filter(({ status }) => status === 400)).toHaveLength(19);
   const fresh = (await answers.find(({ status }) => status === 200)!.json()) as TokenSet;
+  expect((await fetch(service.tokenLink)).status).toBe(404);
   pass(30 * SECOND - 1);
   expect(await stateOf(old)).toBe('valid');
   pass(1);
@@ -125,6 +110,11 @@ test('a refresh token is exchanged once and for 120 days, and an access token is
   expect(await stateOf({ ...fresh, access_token: 'made-up' })).toBe('token_invalid');
   pass(120 * DAY);
   expect((await exchange(fresh)).status).toBe(400);
+  const link = service.makeNewSet();
+  pass(30 * DAY - 1);
+  expect((await fetch(link)).status).toBe(200);
+  pass(1);
+  expect((await fetch(link)).status).toBe(404);
 });
 
 test('an administrator makes and revokes tokens over HTTP', async () => {

@@ -10,7 +10,7 @@ import { TROUBLES, type Trouble } from '../../src/tokens/health.ts';
 import { cut } from '../service/replies.ts';
 import { startService } from '../service/service.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
-import { runHere, serveHere, type RunningHere } from '../support/gateway/run-here.ts';
+import { serveHere, type RunningHere } from '../support/gateway/run-here.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -77,13 +77,6 @@ test('the admin address serves nothing but the metrics, and not to a foreign hos
   const [refused] = (await once(foreign, 'response')) as [IncomingMessage];
   expect(refused.statusCode).toBe(421);
   refused.resume();
-});
-
-test('a configured ADMIN_PORT that is taken prevents the start, and the error says what to change', async () => {
-  const { host, port } = new URL(metricsUrl);
-  const { code, stderr } = await runHere([], { ADMIN_PORT: port });
-  expect(code).toBe(1);
-  expect(stderr).toMatch(new RegExp(`${host}.*set ADMIN_PORT to another port`, 's'));
 });
 
 type Expression = readonly [title: string, expr: string];
