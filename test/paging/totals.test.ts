@@ -1,5 +1,4 @@
 import { setImmediate } from 'node:timers/promises';
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Totals } from '../../src/paging/totals.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
@@ -7,8 +6,7 @@ import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { failure, range } from '../service/lists.ts';
 import { after, honest, json } from '../service/replies.ts';
 import { startTeams } from '../support/gateway/teams.ts';
-import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
-import { randomRuns } from '../support/random/random-runs.ts';
+import { ManualClock, MINUTE } from '../support/random/manual-clock.ts';
 
 const TOTAL = '{ personsConnection { totalCount } }';
 
@@ -151,91 +149,49 @@ describe('a count in the background', () => {
   });
 });
 
-const KEPT_SECONDS = 300;
-const list = fc.constantFrom('a', 'b', 'c');
-const step = fc.oneof(
-  fc.record({ do: fc.constant('ask' as const), list }),
-  fc.record({ do: fc.constant('begin' as const), list }),
-  fc.record({ do: fc.constant('end' as const), walk: fc.nat(99), total: fc.option(fc.nat(9)) }),
-  fc.record({ do: fc.constant('pass' as const), thirds: fc.integer({ min: 0, max: 4 }) }),
-  fc.record({ do: fc.constant('count' as const) }),
-  fc.record({ do: fc.constant('mutate' as const) }),
-);
+describe('totals', () => {
+  const start = () => {
+    const clock = new ManualClock();
+    const totals = new Totals(clock, 300);
+    /** Walks that renew totals, until the test ends them. */
+    const renewals: { readonly list: string; readonly signal: AbortSignal; end(): void }[] = [];
+    async function* renew(list: string, signal: AbortSignal) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      renewals.push({ list, signal, end: resolve });
+      yield await promise;
+    }
+    const of = (list: string) => totals.of(list, (signal) => renew(list, signal));
+    return { clock, totals, renewals, of };
+  };
 
-/** A walk of a list, which the test ends. A renewal is one that the gateway began by itself. */
-interface Walk {
-  readonly list: string;
-  readonly since: number;
-  readonly keep: (total: number) => void;
-  readonly renewal?: { readonly over: PromiseWithResolvers<void>; readonly signal: AbortSignal };
-}
+  test('are those of the walk that began last, and none of a walk from before a mutation', () => {
+    const { clock, totals, of } = start();
+    const early = totals.begin('a');
+    clock.jump(1);
+    totals.begin('a')(2);
+    early(1);
+    expect(of('a')).toBe(2);
+    const before = totals.begin('a');
+    totals.clear();
+    before(3);
+    expect(of('a')).toBeUndefined();
+  });
 
-test('in any history, a total is the count of the walk that began last and since the last mutation, renewed once at a time', async () => {
-  const random = fc.asyncProperty(
-    fc.constantFrom(0, KEPT_SECONDS, KEPT_SECONDS),
-    fc.array(step, { minLength: 5, maxLength: 40 }),
-    async (seconds, steps) => {
-      const clock = new ManualClock();
-      const totals = new Totals(clock, seconds);
-      const kept = new Map<string, { total: number; since: number }>();
-      let walks: Walk[] = [];
-      const begin = (of: string, renewal?: Walk['renewal']) => {
-        const since = clock.elapsed();
-        walks.push({ list: of, since, keep: totals.begin(of), ...(renewal && { renewal }) });
-      };
-      async function* renew(of: string, signal: AbortSignal) {
-        const renewal = { over: Promise.withResolvers<void>(), signal };
-        begin(of, renewal);
-        await renewal.over.promise;
-        yield;
-      }
-      const countAll = () => {
-        for (const of of ['a', 'b', 'c']) {
-          totals.begin(of)(0);
-          kept.set(of, { total: 0, since: clock.elapsed() });
-        }
-      };
-      countAll();
-      for (const each of steps) {
-        const renewals = walks.filter(({ renewal }) => renewal);
-        if (each.do === 'pass') clock.jump((each.thirds * seconds * SECOND) / 3);
-        else if (each.do === 'count') countAll();
-        else if (each.do === 'begin') begin(each.list);
-        else if (each.do === 'mutate') {
-          totals.clear();
-          kept.clear();
-          for (const { renewal } of renewals) expect(renewal!.signal.aborted).toBe(true);
-          for (const walk of walks) walk.keep(99);
-          walks = [];
-          countAll();
-        } else if (each.do === 'ask') {
-          const known = kept.get(each.list);
-          const age = known && seconds > 0 ? (clock.elapsed() - known.since) / seconds / SECOND : 2;
-          const total = totals.of(each.list, (signal) => renew(each.list, signal));
-          expect(total).toBe(age < 2 ? known?.total : undefined);
-          // Two lists at a time.
-          const isFree = renewals.length < 2 && renewals.every((walk) => walk.list !== each.list);
-          const isRenewed = age >= 1 && age < 2 && isFree;
-          expect(walks.filter(({ renewal }) => renewal)).toHaveLength(
-            renewals.length + (isRenewed ? 1 : 0),
-          );
-        } else if (walks.length > 0) {
-          const [walk] = walks.splice(each.walk % walks.length, 1);
-          const { total } = each;
-          // A walk that fails says nothing.
-          if (total === null) walk!.renewal?.over.reject(new Error('down'));
-          else {
-            walk!.keep(total);
-            walk!.renewal?.over.resolve();
-            const isLater = walk!.since >= (kept.get(walk!.list)?.since ?? 0);
-            if (isLater) kept.set(walk!.list, { total, since: walk!.since });
-          }
-          await setImmediate();
-        }
-      }
-    },
-  );
-  await expect(fc.assert(random, { numRuns: randomRuns(2_000) })).resolves.toBeUndefined();
+  test('are renewed once for all who ask, two lists at a time, and no more after a mutation', async () => {
+    const { clock, totals, renewals, of } = start();
+    const lists = ['a', 'a', 'b', 'c'];
+    for (const list of lists) totals.begin(list)(1);
+    clock.jump(5 * MINUTE);
+    const renewed = () => renewals.map(({ list }) => list);
+    lists.forEach(of);
+    expect(renewed()).toEqual(['a', 'b']);
+    renewals[0]!.end();
+    await setImmediate();
+    of('c');
+    expect(renewed()).toEqual(['a', 'b', 'c']);
+    totals.clear();
+    expect(renewals.map(({ signal }) => signal.aborted)).toEqual([true, true, true]);
+  });
 });
 
 describe('where adapters.json names the count of a page', () => {

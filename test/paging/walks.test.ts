@@ -2,26 +2,10 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { walkList, type PagedList } from '../../src/paging/list-walk.ts';
 import { IndexBuilder, PageIndexes } from '../../src/paging/page-index.ts';
-import {
-  CursorRefusedError,
-  PageFailedError,
-  ReadPage,
-  SizeRefusedError,
-  type Page,
-} from '../../src/paging/page.ts';
+import { PageFailedError, ReadPage, SizeRefusedError, type Page } from '../../src/paging/page.ts';
 import { MINUTE } from '../support/random/manual-clock.ts';
 import { KINDS, type Traits } from '../service/list-model.ts';
 import { pageOf, recordsOf, World } from './world.ts';
-
-test('two pages whose only shared record was moved in between are not taken for neighbours', async () => {
-  const world = new World(24, { limit: 10 });
-  await world.walk();
-  world.service.apply({ do: 'insert', at: 2, count: 7 });
-  // To the end of the first page, and back to the start of the second one.
-  world.service.apply({ do: 'move', from: 15, to: 9 });
-  world.changeDuring([{ do: 'move', from: 9, to: 15 }]);
-  expect(new Set(await world.drain())).toEqual(new Set(world.service.shown));
-});
 
 describe('the requests of a walk', () => {
   test.each(KINDS)(
@@ -180,23 +164,6 @@ test('a page that fails while the reader works fails the walk later, and does no
   await pages.next();
   await setImmediate();
   await expect(pages.next()).rejects.toThrow('The service is down.');
-});
-
-test('a refused cursor at which a walk begins is refused to its reader', async () => {
-  const world = new World(30, { kind: 'record', limit: 10 });
-  const { error } = await world.walk({ after: '99' });
-  expect(error).toBeInstanceOf(CursorRefusedError);
-});
-
-test('a walk finds its position after a thousand pages before it were removed at once', async () => {
-  const world = new World(17_600, { kind: 'position', limit: 10, concurrency: 5 });
-  await world.drain();
-  const change = { do: 'remove', at: 0, count: 8_250 } as const;
-  const { records } = await world.walk(undefined, {
-    changes: [{ change, after: 2_120 }],
-  });
-  const walked = new Set(records);
-  expect(world.service.shown.filter((serial) => !walked.has(serial))).toEqual([]);
 });
 
 test.each([0, 120, 395])(
