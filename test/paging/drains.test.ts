@@ -57,6 +57,15 @@ describe('with MAX_DRAINS=1, drains at the same time', () => {
   });
 });
 
+test('a drain whose caller left before it began ends without an error, and nothing is sent', async () => {
+  await using gateway = await startGatewayOverService();
+  const left = { signal: AbortSignal.abort(new Error('left')) };
+  // An unhandled rejection would end the process; here it would fail the run.
+  await Promise.allSettled([gateway.ask('{ allPersons { id } }', {}, left)]);
+  await setImmediate();
+  expect(gateway.service.received).toHaveLength(0);
+});
+
 const MEGABYTE = 1024 * 1024;
 
 describe('a shared walk', () => {

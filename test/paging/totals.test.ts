@@ -149,23 +149,23 @@ describe('a count in the background', () => {
   });
 });
 
-describe('totals', () => {
-  const start = () => {
-    const clock = new ManualClock();
-    const totals = new Totals(clock, 300);
-    /** Walks that renew totals, until the test ends them. */
-    const renewals: { readonly list: string; readonly signal: AbortSignal; end(): void }[] = [];
-    async function* renew(list: string, signal: AbortSignal) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      renewals.push({ list, signal, end: resolve });
-      yield await promise;
-    }
-    const of = (list: string) => totals.of(list, (signal) => renew(list, signal));
-    return { clock, totals, renewals, of };
-  };
+function startTotals() {
+  const clock = new ManualClock();
+  const totals = new Totals(clock, 300);
+  /** Walks that renew totals, until the test ends them. */
+  const renewals: { readonly list: string; readonly signal: AbortSignal; end(): void }[] = [];
+  async function* renew(list: string, signal: AbortSignal) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    renewals.push({ list, signal, end: resolve });
+    yield await promise;
+  }
+  const of = (list: string) => totals.of(list, (signal) => renew(list, signal));
+  return { clock, totals, renewals, of };
+}
 
+describe('totals', () => {
   test('are those of the walk that began last, and none of a walk from before a mutation', () => {
-    const { clock, totals, of } = start();
+    const { clock, totals, of } = startTotals();
     const early = totals.begin('a');
     clock.jump(1);
     totals.begin('a')(2);
@@ -178,7 +178,7 @@ describe('totals', () => {
   });
 
   test('are renewed once for all who ask, two lists at a time, and no more after a mutation', async () => {
-    const { clock, totals, renewals, of } = start();
+    const { clock, totals, renewals, of } = startTotals();
     const lists = ['a', 'a', 'b', 'c'];
     for (const list of lists) totals.begin(list)(1);
     clock.jump(5 * MINUTE);

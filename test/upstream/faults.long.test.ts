@@ -1,6 +1,5 @@
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import { loggedFor } from '../support/gateway/operator-lines.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
@@ -21,7 +20,6 @@ import {
 } from '../service/replies.ts';
 
 const PERSONS = '{ persons(first: 1) { items { id } } }';
-const DATA = { data: { persons: { items: [{ id: expect.any(String) }] } } };
 const CANDIDATE = '{ candidate(id: 1) { id } }';
 const RENAME = 'mutation { rename(id: 1, name: "Ada") { id name } }';
 /** Neither callers nor the log get anything of an answer that cannot be used. */
@@ -226,45 +224,6 @@ test('each page of a drain is sent again by itself', async () => {
   expect(data).toEqual({ allPersons: gateway.service.persons.all().map(({ id }) => ({ id })) });
   expect(gateway.service.received).toHaveLength(6);
 });
-
-test.each<[string, other: Reply, answer: object]>([
-  ['another is sent meanwhile, and it is sent again', honest, DATA],
-  [
-    'if it finds no turn, its caller gets the error of its attempt',
-    silence,
-    { errors: [{ message: expect.stringContaining('status 503') }] },
-  ],
-])(
-  'a query that waits to be sent again does not occupy a slot: %s',
-  async (_what, other, answer) => {
-    const woken = Promise.withResolvers<void>();
-    const asleep = Promise.withResolvers<void>();
-    let passed = 0;
-    const clock = {
-      ...systemClock,
-      elapsed: () => systemClock.elapsed() + passed,
-      sleep: (ms: number, signal?: AbortSignal) => {
-        if (ms >= 15_000) return systemClock.sleep(ms, signal);
-        asleep.resolve();
-        return woken.promise;
-      },
-    };
-    await using gateway = await startGatewayOverService(
-      {},
-      { clock, config: { upstreamConcurrency: 1 } },
-    );
-    gateway.service.answer(text('', 503), other, honest);
-    const waiting = gateway.ask(PERSONS);
-    await asleep.promise;
-    const second = gateway.ask('{ persons(first: 1) { items { firstName } } }');
-    await gateway.service.arrived(2);
-    if (other === honest)
-      expect(await second).toMatchObject({ data: { persons: { items: [{}] } } });
-    else passed = 30_000;
-    woken.resolve();
-    expect(await waiting).toMatchObject(answer);
-  },
-);
 
 test('only the token is removed from an answer that contains it, and "identity" is no compression', async () => {
   await using gateway = await startRich();

@@ -1,5 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { thisMachine } from '../../src/setup/machine.ts';
+import { startServer } from '../support/test-server.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
 import { after, honest, json, silence } from '../service/replies.ts';
@@ -59,6 +60,17 @@ test('the timeout of a request begins with its turn', async () => {
   expect(await answers[2]).toMatchObject({
     errors: [{ extensions: { code: 'UPSTREAM_TIMEOUT' } }],
   });
+});
+
+test('requests go through the proxy that the environment names', async () => {
+  const seen: unknown[] = [];
+  const HTTP_PROXY = await startServer((request, response) => {
+    seen.push(request.url);
+    response.end('{"data":{"persons":{"items":[]}}}');
+  });
+  await using gateway = await startGatewayOverService({}, { proxies: { HTTP_PROXY } });
+  expect(await gateway.ask(PERSONS)).toEqual({ data: { persons: { items: [] } } });
+  expect(seen).toEqual([`${gateway.service.url}/graphql`]);
 });
 
 test.each([

@@ -1,7 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Priority, Sender } from '../../src/upstream/request.ts';
+import { codedError } from '../../src/errors.ts';
+import type { Failure, Priority, Sender } from '../../src/upstream/request.ts';
+import { retry } from '../../src/upstream/retry.ts';
+import { noTelemetry } from '../../src/upstream/telemetry.ts';
 import { createTurns } from '../../src/upstream/turns.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
@@ -85,6 +88,30 @@ test('when 100 requests per slot wait, a caller with a fair share of them is ref
     await setImmediate();
   }
   expect(held.bodies()).toEqual(['g0', 'g1', 'o0', 'g2', 'o1']);
+});
+
+test('a query that waits to be sent again occupies no slot, and if it finds none in time, its caller gets the error of its attempt', async () => {
+  for (const isAnswered of [true, false]) {
+    const { turns, held, clock } = start(1);
+    const again = retry({ clock, telemetry: noTelemetry })(turns.inTurn(held.send));
+    const error = codedError('UPSTREAM_BAD_RESPONSE', 'It has status 503.');
+    const failure: Failure = { kind: 'failure', isTemporary: true, error };
+    const first = again(query('first'), senderWith());
+    held.sent[0]!.end(failure);
+    await setImmediate();
+    void again(query('second'), senderWith());
+    expect(held.bodies()).toEqual(['first', 'second']);
+    clock.jump(SECOND);
+    await setImmediate();
+    if (isAnswered) {
+      held.sent[1]!.end(answer());
+      await setImmediate();
+      expect(held.bodies()).toEqual(['first', 'second', 'first']);
+    } else {
+      clock.jump(30 * SECOND);
+      expect(await first).toBe(failure);
+    }
+  }
 });
 
 function start(concurrency: number) {

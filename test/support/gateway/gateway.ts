@@ -47,6 +47,8 @@ export interface TestGatewayOptions {
   store?: TokenStore;
   emergency?: Emergency;
   plugins?: readonly Plugin[];
+  /** The environment variables that name proxies. */
+  proxies?: Readonly<Record<string, string>>;
 }
 
 /** A gateway in front of the given upstream; its tokens stay in memory. */
@@ -63,6 +65,7 @@ export async function startGateway(
     store = memoryStore(),
     emergency = NO_EMERGENCY,
     plugins = [],
+    proxies = {},
   }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
   const { log, logged } = recordingLog();
@@ -85,6 +88,7 @@ export async function startGateway(
     trustedDocuments,
     tokens: keeperParts(settings, { store, emergency, machine: machineWith(clock), log }),
     plugins,
+    proxies,
     clock,
     log,
   });

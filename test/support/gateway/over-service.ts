@@ -41,7 +41,7 @@ export async function startGatewayOverService(
 }
 
 /** A store in memory and an impatient clock, whose times can be set ahead. */
-export function agingParts(waits: number[] = []) {
+function agingParts(waits: number[]) {
   let ahead = 0;
   const impatient = impatientClock(waits);
   const elapsed = () => impatient.elapsed() + ahead;
@@ -66,7 +66,7 @@ export function agingParts(waits: number[] = []) {
 }
 
 /** Waits without `expect.poll`, which works only inside tests. */
-export async function refreshedOnce(store: TokenStore): Promise<void> {
+async function refreshedOnce(store: TokenStore): Promise<void> {
   const start = performance.now();
   while ((await store.read()).state?.generation !== 2) {
     assert.ok(performance.now() - start < 10_000, 'The token set was not imported and refreshed.');
