@@ -46,20 +46,12 @@ export class Database {
   readonly #time: VirtualTime;
   readonly #chance: Chance;
   readonly #observer: Observer;
-  readonly #isPooled: boolean;
 
-  constructor(parts: {
-    time: VirtualTime;
-    chance: Chance;
-    observer: Observer;
-    ahead: number;
-    isPooled: boolean;
-  }) {
+  constructor(parts: { time: VirtualTime; chance: Chance; observer: Observer; ahead: number }) {
     this.#time = parts.time;
     this.#chance = parts.chance;
     this.#observer = parts.observer;
     this.ahead = parts.ahead;
-    this.#isPooled = parts.isPooled;
   }
 
   get now(): number {
@@ -82,7 +74,7 @@ export class Database {
         });
       },
       watch: (onChange) => {
-        if (!this.#isPooled) this.#watchers.set(by, onChange);
+        this.#watchers.set(by, onChange);
       },
       close: async () => {},
     };

@@ -78,18 +78,17 @@ class World {
     this.#machines = Array.from({ length: plan.replicas }, (_, index) => ({
       name: `machine-${index + 1}`,
       folder: plan.sharesFolder ? shared : new Folder(),
-      ahead: 0,
       isCutOff: false,
       process: undefined,
       starts: 0,
     }));
     const time = this.#time;
     const observer = (this.observer = new Observer(time, this.#machines));
-    const { life, revokesOnRefresh, refusesEarly, ahead, isPooled } = plan;
+    const { life, revokesOnRefresh, refusesEarly, ahead } = plan;
     const isMute = plan.isMute && !refusesEarly;
     const ways = { life, revokesOnRefresh, refusesEarly, isMute };
     this.#service = new Service({ time, chance, observer, ...ways });
-    this.#database = new Database({ time, chance, observer, ahead, isPooled });
+    this.#database = new Database({ time, chance, observer, ahead });
     observer.service = this.#service;
     observer.database = this.#database;
     this.#surroundings = {
@@ -162,8 +161,6 @@ class World {
         return this.#during(step.forMs, (is) => (database.isFull = is));
       case 'unreachable':
         return this.#during(step.forMs, (is) => (this.#service.isUnreachable = is));
-      case 'blocked':
-        return this.#during(step.forMs, (is) => (this.#service.isBlocked = is));
       case 'goBack':
         return database.goBack(step.lost);
       case 'restoreBackup':
@@ -171,8 +168,6 @@ class World {
         return database.goBack(step.lost);
       case 'empty':
         return database.empty();
-      case 'clock':
-        return void (machine.ahead += step.ms);
       case 'databaseClock':
         observer.onClockSetBack();
         this.#setBack -= step.ms;
@@ -244,7 +239,7 @@ class World {
     this.#service.oddities.length = 0;
     this.#database.interruptions.length = 0;
     Object.assign(this.#database, { isDown: false, isFull: false });
-    Object.assign(this.#service, { isBlocked: false, isUnreachable: false });
+    this.#service.isUnreachable = false;
     this.#traps.length = 0;
     for (const machine of this.#machines) {
       machine.isCutOff = false;
@@ -266,7 +261,7 @@ class World {
     const { state } = this.#database;
     const { observer } = this;
     const isGone = !observer.isKept(refreshToken) || observer.isOfStoreBefore(refreshToken);
-    if (isGone || (observer.looksSpent && state?.lost)) {
+    if (isGone) {
       return codes.every((code) => code === 'TOKENS_LOST' || code === 'TOKENS_MISSING');
     }
     return state?.pair.refreshToken === refreshToken && codes.every((code) => code === undefined);

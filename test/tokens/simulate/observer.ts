@@ -38,8 +38,6 @@ export class Observer {
   readonly #forgotten = new Set<number>();
   /** When it went back, or its clock did. */
   #wentBackAt = Number.NEGATIVE_INFINITY;
-  /** An import was refused as too early, and its access token because the administrator was blocked: it looks spent. */
-  looksSpent = false;
   /** When each refresh token was first saved. */
   readonly #saved = new Map<string, number>();
   readonly #used = new Set<string>();

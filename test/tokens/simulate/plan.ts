@@ -62,7 +62,7 @@ const deed = fc.oneof(
   often(22, fc.record({ do: of('meet'), oddity })),
   // A call is repeated once; after that the pair is unsaved.
   often(8, fc.record({ do: of('interrupt'), interruption, times: of(1, 1, 8) })),
-  often(5, fc.record({ do: of('databaseDown', 'databaseFull', 'unreachable', 'blocked'), forMs })),
+  often(4, fc.record({ do: of('databaseDown', 'databaseFull', 'unreachable'), forMs })),
   often(2, fc.record({ do: of('ask'), by, times: of(3, 20) })),
   often(3, fc.record({ do: of('kill', 'terminate', 'start', 'start'), by })),
   often(4, fc.record({ do: of('stop', 'cutOff', 'cutOff', 'folderFull'), by, forMs })),
@@ -76,14 +76,6 @@ const deed = fc.oneof(
   ),
   often(2, fc.record({ do: of('empty') })),
   often(2, fc.record({ do: of('databaseClock'), ms: of(-600_000, -86_400_000) })),
-  often(
-    1,
-    fc.record({
-      do: of('clock'),
-      by,
-      ms: of(-86_400_000, -60_000, 90_000, 86_400_000, 31_536_000_000),
-    }),
-  ),
 );
 
 /** Ms. */
@@ -107,8 +99,6 @@ export const plan = fc.record({
   isMute: of(false, false, false, true),
   /** All replicas start at once on a token link; otherwise the store has a set. */
   fromLink: fc.boolean(),
-  /** Behind a transaction pooler no replica is told of a change. */
-  isPooled: fc.boolean(),
   /** The clock of the database is this far ahead, ms. */
   ahead: of(0, -300_000, 3_600_000),
   steps: fc.array(

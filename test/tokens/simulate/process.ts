@@ -43,12 +43,10 @@ export class Folder {
   isFull = false;
 }
 
-/** One computer with a wall clock, on which one gateway runs at a time. */
+/** One computer, on which one gateway runs at a time. */
 export interface Machine {
   readonly name: string;
   readonly folder: Folder;
-  /** How far its wall clock is ahead, ms. */
-  ahead: number;
   /** It cannot reach the database. */
   isCutOff: boolean;
   process: Process | undefined;
@@ -103,7 +101,7 @@ export class Process {
       wording: PLAIN_WORDING,
       meansExpired: (detail) => detail === 'token_expired',
       clock: {
-        now: () => BEGINNING + time.now + this.machine.ahead,
+        now: () => BEGINNING + time.now,
         elapsed: () => time.now,
         sleep: sleepIn(time, (next) => this.run(next)),
         timer: () => () => {},

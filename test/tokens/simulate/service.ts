@@ -66,8 +66,6 @@ export class Service {
   readonly exchanges: Exchange[] = [];
   /** What is unusual about the next exchanges, in this order. */
   readonly oddities: Oddity[] = [];
-  /** The administrator is blocked: every access token is refused. */
-  isBlocked = false;
   isUnreachable = false;
   readonly #options: ServiceOptions;
   /** Until when each access token works. */
@@ -102,7 +100,6 @@ export class Service {
   judge(accessToken: string): Verdict {
     const { now } = this.#options.time;
     if (this.isUnreachable) return { kind: 'unclear', why: 'no connection' };
-    if (this.isBlocked) return { kind: 'refused', detail: 'user_blocked' };
     const to = this.#works.get(accessToken);
     if (to === undefined) return { kind: 'refused', detail: 'token_revoked' };
     return now < to ? { kind: 'works' } : { kind: 'refused', detail: 'token_expired' };
@@ -116,7 +113,6 @@ export class Service {
       check: (accessToken) =>
         by.outside(async () => {
           await this.#options.time.sleep(20);
-          if (this.isBlocked) this.#options.observer.looksSpent = true;
           return this.judge(accessToken);
         }),
     };
