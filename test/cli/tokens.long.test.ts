@@ -11,15 +11,19 @@ import {
 } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { moveTo, successor, type State } from '../../src/tokens/state.ts';
+import { emergencyIn } from '../../src/tokens/emergency.ts';
+import { createSealer } from '../../src/tokens/seal.ts';
+import { openSqliteStore } from '../../src/tokens/sqlite.ts';
+import { moveTo, successor, type Rule, type State } from '../../src/tokens/state.ts';
+import type { TokenStore } from '../../src/tokens/store.ts';
 import { startService } from '../service/service.ts';
 import { runHere, startHere, type Ended } from '../support/gateway/run-here.ts';
 import { cut, json, refusal } from '../service/replies.ts';
 import { cutAfterGrant, grantedWithStatus500 } from '../service/token-answers.ts';
 import { refusingAddress } from '../support/listening.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { startServer } from '../support/test-server.ts';
-import { pairOf } from '../tokens/values.ts';
-import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
+import { claimOf, pairOf } from '../tokens/values.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -33,6 +37,67 @@ interface Given {
   readonly args?: readonly string[];
   readonly stdin?: readonly string[];
   readonly env?: Record<string, string>;
+}
+
+/** An operator with a folder, a service, and the `tokens` commands. */
+type Operator = Awaited<ReturnType<typeof startOperator>>;
+
+async function startOperator() {
+  const service = await startService({ persons: 3 });
+  onTestFinished(() => service[Symbol.asyncDispose]());
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const storePath = folder.file('tokens.db');
+  const env = { RECRUITING_URL: service.url, TOKEN_STORE: `sqlite:${storePath}` };
+
+  /** Runs a `tokens` command. */
+  const tokens = async (args: readonly string[], { env: more, stdin = [] }: Given = {}) => {
+    const said = await runHere(['tokens', ...args], { ...env, ...more }, { stdin });
+    // A stack is a fault of the program, and of no use to an operator.
+    expect(said.stderr).not.toMatch(/^\s+at /m);
+    return said;
+  };
+  /** The store, as another process on this machine would open it. Closed after the work. */
+  const withStore = async <T>(work: (store: TokenStore) => Promise<T>): Promise<T> => {
+    const store = openSqliteStore(storePath, createSealer([]));
+    try {
+      return await work(store);
+    } finally {
+      await store.close();
+    }
+  };
+  const update = <T>(rule: Rule<T>) => withStore((store) => store.update(rule));
+
+  return {
+    service,
+    env,
+    /** The path of a file in the folder. */
+    file: folder.file,
+    storePath,
+    /** The emergency folder: the one of the store. */
+    emergency: emergencyIn(folder.path, createSealer([])),
+    tokens,
+    /** Runs one that must succeed, and returns its output. */
+    done: async (...args: string[]) => {
+      const { code, stdout, stderr } = await tokens(args);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      return stdout;
+    },
+    status: async () => JSON.parse((await tokens(['status', '--json'])).stdout) as object,
+    stored: () => withStore(async (store) => (await store.read()).state!),
+    /** Changes what the store holds, as another process does. */
+    update,
+    /** Changes what the store holds, as only time can. */
+    alter: (changes: Partial<State>) =>
+      update((state) => ({ next: { ...state!, ...changes }, result: undefined })),
+  };
+}
+
+/** An operator whose store has a set that was refreshed once: generation 2. */
+async function startWithTokens(): Promise<Operator> {
+  const operator = await startOperator();
+  await operator.done('import', operator.service.tokenLink);
+  return operator;
 }
 
 type Cause = (operator: Operator) => Given | Promise<Given> | void | Promise<void>;
@@ -121,7 +186,8 @@ const CAUSES = {
   'a set that has ended by the clock': ({ alter }) => alter({ savedAt: Date.now() - 121 * DAY }),
   'a set that was moved': ({ alter }) => alter({ movedTo: 'sqlite:/elsewhere.db' }),
   'a pause that the service asked for': ({ alter }) => alter({ notBefore: Date.now() + 600_000 }),
-  'the exchange of another process': beginExchange,
+  'the exchange of another process': async ({ update }) =>
+    void (await update(claimOf('elsewhere', 2))),
   // What the service answers now
   'an answer with status 500': ({ service }) => service.tokenAnswers.next(BROKEN),
   'an answer with status 403': ({ service }) =>
@@ -204,7 +270,7 @@ const CAUSES = {
   },
   'another store, of a move that was interrupted': async (operator) => {
     const target = toOther(operator);
-    await operator.withStore((store) => store.update(moveTo(target.args[0]!, 'killed/1')));
+    await operator.update(moveTo(target.args[0]!, 'killed/1'));
     return target;
   },
 } satisfies Record<string, Cause>;
@@ -327,7 +393,7 @@ test.each<Row>([
   ['status', 'a damaged emergency file', /Emergency file +\/.*unsaved-/, trouble('unsaved')],
   ['status', 'an emergency file of a pair that is saved', HAS_NO_FILE, ok(1, 2)],
   ['status', 'an emergency file of another store', HAS_NO_FILE, ok(1, 2)],
-  ['status', 'the exchange of another process', /Under way +other\/1 began/, ok(1, 2)],
+  ['status', 'the exchange of another process', /Under way +host\/1 began/, ok(1, 2)],
   ['status', 'a refusal of revoked tokens', /Refused +once: too early, or/, trouble('late', 2)],
   ['status', 'a move', /MOVED to another store\n[^]*\(sqlite:\/.*other\.db\)/, hasNone('moved')],
   ['status', 'an emergency file, and an empty store', /\n {2}unsaved: /, trouble('unsaved')],
@@ -341,7 +407,7 @@ test.each<Row>([
   ['refresh', 'an uncertain set', /Nothing was sent\. .*`tokens recover`/],
   ['refresh', 'a pause that the service asked for', /Nothing was sent\. .*a pause: .* (10|9) min/],
   ['refresh', 'a damaged emergency file', /unsaved-.* cannot be read: .*Nothing was sent/],
-  ['refresh', 'the exchange of another process', /other\/1 began .*its claim ends at 20/],
+  ['refresh', 'the exchange of another process', /host\/1 began .*its claim ends at 20/],
   ['refresh', 'an answer with status 500', /Run `tokens recover`/, trouble('uncertain', 2)],
   ['refresh', 'an answer with status 403', /status 403.*RECRUITING_AGENT.*proxy/, fails(2)],
   ['refresh', 'revoked tokens', /refused the refresh token once.*Run `tokens recover`/, fails(2)],
@@ -363,7 +429,7 @@ test.each<Row>([
   ['recover', 'an emergency file', /file \(\/.*unsaved-.*\) is in the token store now/, ok(1, 3)],
   ['recover', 'an emergency file, and a store that is gone', /in the token store now/, ok(1, 3)],
   ['recover', 'an uncertain set, the service being down', /Nothing was sent\. .* now \(ECONN/],
-  ['recover', 'the exchange of another process', /sent\. other\/1 began.*recover` then/],
+  ['recover', 'the exchange of another process', /sent\. host\/1 began.*recover` then/],
   ['recover', 'a set that was moved', /moved to another store \(sqlite:\/elsewhere\.db\)/],
   ['export', 'what is no address', /^That is not the address of a store/, kept(2)],
   ['export', 'the store itself, by another path', /^That is the store that TOKEN_STORE/, kept(2)],

@@ -18,7 +18,8 @@ import { createSealer, KeyMissing } from '../../src/tokens/seal.ts';
 import { openSqliteStore } from '../../src/tokens/sqlite.ts';
 import { save, successor, type Rule } from '../../src/tokens/state.ts';
 import { StoreUnavailable, type TokenStore } from '../../src/tokens/store.ts';
-import { startOperator } from '../cli/tokens-operator.ts';
+import { startService } from '../service/service.ts';
+import { runHere } from '../support/gateway/run-here.ts';
 import { startPooler, type Pooler } from '../support/postgres/pooler.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -319,12 +320,14 @@ describe('a PostgreSQL store', () => {
   });
 
   test('shows no password in any command, and says which right is missing', async () => {
-    const { service, tokens, file } = await startOperator();
+    await using service = await startService({ persons: 3 });
+    using folder = temporaryFolder();
     const TOKEN_STORE = await server.emptyStore();
-    const other = `sqlite:${file('other.db')}`;
-    const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
+    const other = `sqlite:${folder.file('other.db')}`;
+    const TOKEN_RESCUE_DIR = folder.file('rescue');
+    const env = { RECRUITING_URL: service.url, TOKEN_STORE, TOKEN_RESCUE_DIR };
     const expectSaid = async (args: string[], code: number, said: RegExp, more = {}) => {
-      const exit = await tokens(args, { env: { ...env, ...more } });
+      const exit = await runHere(['tokens', ...args], { ...env, ...more });
       const text = exit.stdout + exit.stderr;
       expect([exit.code, text]).toEqual([code, expect.stringMatching(said)]);
       expect(text).not.toContain(PASSWORD);
