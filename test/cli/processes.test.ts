@@ -5,11 +5,10 @@ import { copyFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpsServer } from 'node:https';
 import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { buildSchema } from 'graphql';
 import { expect, onTestFinished, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
+import { after, honest } from '../service/replies.ts';
 import { startService } from '../service/service.ts';
-import { documentedSdl } from '../support/documented-sdl.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { bundled } from '../support/processes/bundled.ts';
 import { runProgram, served, startNpm, startServe } from '../support/processes/process.ts';
@@ -37,33 +36,24 @@ test('`serve` without settings serves the sandbox, ends at SIGTERM, and has writ
 test.each(['SIGINT', 'SIGTERM'] as const)(
   'npm start: after %s requests in flight are answered, and all processes end with exit code 0',
   async (signal) => {
-    const arrived = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<void>();
-    const schema = buildSchema(documentedSdl);
-    schema.getQueryType()!.getFields()['persons']!.resolve = async () => {
-      arrived.resolve();
-      await answered.promise;
-      return { items: [], pageInfo: { first: 50, hasNextPage: false } };
-    };
-    const service = await startService({ schema });
-    onTestFinished(() => service.close());
-    const env = overService(service);
-    await using program = startNpm(['start'], { env });
+    await using service = await startService({ persons: 1 });
+    service.answer(after(answered.promise, honest));
+    await using program = startNpm(['start'], { env: overService(service) });
     const gateway = await served(program);
     const answer = askAt(gateway.url, '{ persons { items { id } } }');
-    await arrived.promise;
+    await service.arrived(1);
     gateway.signal(signal);
     await gateway.printed(/stopping/);
     answered.resolve();
-    expect(await answer).toEqual({ data: { persons: { items: [] } } });
+    expect(await answer).toMatchObject({ data: { persons: { items: { length: 1 } } } });
     expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
     expect(gateway.isAlive).toBe(false);
   },
 );
 
 test('a gateway goes on when the reader of its log leaves, and stops cleanly when its terminal is closed', async () => {
-  const service = await startService();
-  onTestFinished(() => service.close());
+  await using service = await startService();
   const child = spawn(process.execPath, [await bundled('src/process.ts')], {
     env: {
       ...overService(service),
