@@ -10,6 +10,7 @@ import { randomRuns } from '../support/random/random-runs.ts';
 import { difference } from './compare.ts';
 import { cursorOf, withCursors, type Answer, type Ask } from './cursors.ts';
 import { randomOperation, type Operation } from './operation.ts';
+import { BY_CODE, CLASHING, HABITS, listWorld } from './random-lists.ts';
 import { WORLDS, type World } from './world.ts';
 
 /* Each answer is compared with the one of graphql-js, with the service's resolvers over lists in memory. */
@@ -24,27 +25,28 @@ interface Side {
 
 const sides = new Map<string, Side>();
 beforeAll(async () => {
-  for (const [name, makeWorld] of Object.entries(WORLDS)) {
-    const world = makeWorld();
-    const { schema, snapshot, prefix: schemaPrefix, mutates = false, additions } = world;
-    const mutations = mutates ? 'all' : 'off';
-    const limits = { maxDepth: 100, maxAliases: 1_000, maxTokens: 20_000 };
-    const config = { schemaPrefix, mutations, ...limits } as const;
-    const gateway = await startGatewayOverService(
-      { schema },
-      { snapshot, config, ...(additions && { additions }) },
-    );
-    const asks = ACCEPTED.map((accept) =>
-      withCursors(({ query, variables, operationName }) =>
-        joinedAnswer(gateway, { query, variables, operationName }, accept),
-      ),
-    );
-    sides.set(name, { world, gateway, asks, askLists: withCursors(world.ask) });
-  }
+  for (const [name, makeWorld] of Object.entries(WORLDS)) sides.set(name, await start(makeWorld()));
 });
 afterAll(async () => {
   for (const { gateway } of sides.values()) await gateway[Symbol.asyncDispose]();
 });
+
+async function start(world: World): Promise<Side> {
+  const { schema, snapshot, prefix, overrides, mutates = false, additions } = world;
+  const mutations = mutates ? 'all' : 'off';
+  const limits = { maxDepth: 100, maxAliases: 1_000, maxTokens: 20_000 };
+  const config = { schemaPrefix: prefix, mutations, ...limits } as const;
+  const gateway = await startGatewayOverService(
+    { schema },
+    { snapshot, overrides, config, ...(additions && { additions }) },
+  );
+  const asks = ACCEPTED.map((accept) =>
+    withCursors(({ query, variables, operationName }) =>
+      joinedAnswer(gateway, { query, variables, operationName }, accept),
+    ),
+  );
+  return { world, gateway, asks, askLists: withCursors(world.ask) };
+}
 
 async function compared({ world, askLists }: Side, ask: Ask, operation: Operation) {
   const answer = await ask(operation);
@@ -199,6 +201,29 @@ test.each(Object.keys(WORLDS))(
   },
   300_000,
 );
+
+test('random operations over lists with random habits are answered as the service and its lists in memory say', async () => {
+  await fc.assert(
+    fc.asyncProperty(HABITS, fc.nat(), async (habits, seed) => {
+      const side = await start(listWorld(habits));
+      await using _ = side.gateway;
+      for (const g of fc.sample(fc.gen(), { seed, numRuns: 25 })) {
+        const operation = randomOperation(side.world, g);
+        if (!isValid(side.world, operation)) continue;
+        const { differing } = await compared(side, side.asks[0]!, operation);
+        expect({ operation, differing }).toEqual({ operation, differing: undefined });
+      }
+    }),
+    {
+      numRuns: randomRuns(40),
+      interruptAfterTimeLimit: 90_000,
+      examples: [
+        [CLASHING, 4],
+        [BY_CODE, 0],
+      ],
+    },
+  );
+}, 120_000);
 
 test.each([
   ['a list', '{ allPersons @tag(name: "x") { id } }'],

@@ -37,7 +37,7 @@ export interface Vocabulary {
   /** Whether there are also the service's own directives, and operations that are not selected. */
   readonly isForwarded?: boolean;
   /** The coordinates of the fields that a company adds. `Query.own` is one, and every operation selects it. */
-  readonly added?: ReadonlySet<string>;
+  readonly addedFields?: ReadonlySet<string>;
 }
 
 /** The vocabulary of a schema to which nothing is added. */
@@ -80,7 +80,7 @@ export function randomOperation(world: Vocabulary, g: GeneratorValue): Operation
 
 /** @param mark a part of the names of the operation, its fragments and its variables */
 function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Operation {
-  const { served, isForwarded = false, mutates = false, added } = world;
+  const { served, isForwarded = false, mutates = false, addedFields: added } = world;
   const { schema } = served;
   const derived = new Map(served.derived.map((each) => [`${each.parent}.${each.name}`, each]));
   const paged = new Map(

@@ -173,7 +173,7 @@ export function createOracle(service: GraphQLSchema, served: ServedSchema): Grap
     const { errorType, message } = value as Record<string, string>;
     if (errorType === 'NOT_FOUND') return null;
     throw new GraphQLError(message!, {
-      extensions: { code: errorType, result: { __typename: name, errorType, message } },
+      extensions: { code: errorType, result: { ...value, __typename: name } },
     });
   }
 

@@ -1,10 +1,10 @@
 import { execute, extendSchema, parse, printSchema, type GraphQLSchema } from 'graphql';
 import type { Additions } from '../../src/additions/additions.ts';
-import { serveSnapshot } from '../../src/schema/served/served-schema.ts';
 import { secondService } from '../additions/people.ts';
 import { forwardedService, renamedSchema } from '../service/clashing.ts';
 import { fullService } from '../service/full.ts';
 import { resultsSchema, richSchema } from '../service/made.ts';
+import { servedOffline } from '../support/gateway/served-offline.ts';
 import type { Answer, Ask } from './cursors.ts';
 import { vocabularyOf, type Vocabulary } from './operation.ts';
 import { createOracle } from './oracle.ts';
@@ -14,7 +14,8 @@ export interface World extends Vocabulary {
   /** That of the service, executable. */
   readonly schema: GraphQLSchema;
   readonly snapshot: string;
-  readonly prefix: string | undefined;
+  readonly prefix?: string;
+  readonly overrides?: unknown;
   readonly additions?: Additions;
   /** Answers without the gateway. */
   readonly ask: Ask;
@@ -25,11 +26,14 @@ export const WORLDS: Readonly<Record<string, () => World>> = {
   full: () => worldOf(fullService().schema),
   'full with added fields': addedWorld,
   rich: () => worldOf(richSchema()),
-  'rich with a prefix': () => worldOf(richSchema(), 'Recruiting'),
+  'rich with a prefix': () => worldOf(richSchema(), { prefix: 'Recruiting' }),
   results: () => worldOf(resultsSchema()),
   'results that are errors': () => worldOf(resultsSchema({ managers: false })),
   names: () => ({ ...worldOf(renamedSchema()), mutates: true }),
-  'names with a prefix': () => ({ ...worldOf(renamedSchema(), 'Recruiting'), mutates: true }),
+  'names with a prefix': () => ({
+    ...worldOf(renamedSchema(), { prefix: 'Recruiting' }),
+    mutates: true,
+  }),
   forwarded: forwardedWorld,
 };
 
@@ -40,7 +44,6 @@ function forwardedWorld(): World {
     ...vocabularyOf(schema),
     schema,
     snapshot: printSchema(schema),
-    prefix: undefined,
     ask: (operation) => executeOver(schema, operation),
   };
 }
@@ -59,13 +62,13 @@ function addedWorld(): World {
   const resolvers = Object.fromEntries(types.map((type) => [type, { own: own[type].resolve }]));
   const knowing = fullService(sdl, { ...resolvers, Candidate: { ...resolvers.Candidate, rating } });
   return {
-    ...worldOf(fullService().schema, undefined, { sdl, service: knowing.schema }),
+    ...worldOf(fullService().schema, { added: { sdl, service: knowing.schema } }),
     additions: {
       typeDefs,
       resolvers: Object.fromEntries(types.map((type) => [type, { own: own[type] }])),
       subschemas: [secondService('rating', undefined, { of: 'Candidate', idType: 'Int' })],
     },
-    added: new Set([...types.map((type) => `${type}.own`), 'Candidate.rating']),
+    addedFields: new Set([...types.map((type) => `${type}.own`), 'Candidate.rating']),
   };
 }
 
@@ -78,26 +81,22 @@ function seeing(...names: string[]) {
   return { selectionSet: `{ ${names.join(' ')} }`, resolve };
 }
 
-/** @param added fields that the gateway adds, and the service as it would be if it had them itself */
-function worldOf(
-  schema: GraphQLSchema,
-  prefix?: string,
-  added?: { readonly sdl: string; readonly service: GraphQLSchema },
-): World {
-  const snapshot = printSchema(schema);
-  const made = serveSnapshot(snapshot, { ...SETTINGS, schemaPrefix: prefix });
-  const served = added ? { ...made, schema: extendSchema(made.schema, parse(added.sdl)) } : made;
-  const lists = createOracle(added?.service ?? schema, served);
-  return { schema, snapshot, prefix, served, ask: (operation) => executeOver(lists, operation) };
+interface WorldParts {
+  readonly prefix?: string;
+  /** The parsed adapters.json. */
+  readonly overrides?: unknown;
+  /** Fields that the gateway adds, and the service as it would be if it had them itself. */
+  readonly added?: { readonly sdl: string; readonly service: GraphQLSchema };
 }
 
-const SETTINGS = {
-  schemaPath: 'upstream.graphql',
-  mutations: 'all',
-  connectionMax: 500,
-  drainMaxItems: 100_000,
-  totalCountSeconds: 300,
-} as const;
+export function worldOf(schema: GraphQLSchema, parts: WorldParts = {}): World {
+  const { added } = parts;
+  const snapshot = printSchema(schema);
+  const made = servedOffline(snapshot, parts);
+  const served = added ? { ...made, schema: extendSchema(made.schema, parse(added.sdl)) } : made;
+  const lists = createOracle(added?.service ?? schema, served);
+  return { ...parts, schema, snapshot, served, ask: (operation) => executeOver(lists, operation) };
+}
 
 async function executeOver(
   schema: GraphQLSchema,

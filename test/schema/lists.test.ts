@@ -60,6 +60,32 @@ test('a list that is null gives null, one without items no records, and an empty
   });
 });
 
+test('a drain whose later page is an error behind a result is interrupted, with what the error says', async () => {
+  const refused = { __typename: 'RowError', code: 'FORBIDDEN', message: 'Not for you.' };
+  await using gateway = await over(
+    `type Query { rows(%): Rows! } union Rows = RowPage | RowError
+     type Row { id: ID! } type RowPage { items: [Row!]! pageInfo: PageInfo! }
+     type RowError { code: String! message: String! }`,
+    {
+      Query: {
+        rows: (_: unknown, { after: cursor }: PageArgs) =>
+          cursor
+            ? refused
+            : {
+                __typename: 'RowPage',
+                items: [{ id: 1 }],
+                pageInfo: { hasNextPage: true, endCursor: 'a' },
+              },
+      },
+    },
+  );
+  const { data, errors } = await gateway.ask('{ allRows { id } }');
+  expect(data).toEqual({ allRows: null });
+  const extensions = { code: 'DRAIN_INTERRUPTED', reason: 'FORBIDDEN', result: refused };
+  const message = expect.stringContaining(refused.message);
+  expect(errors).toMatchObject([{ message, path: ['allRows'], extensions }]);
+});
+
 test('names that routers use are accepted', async () => {
   const query = 'query ($__n: Int) { __all: allActiveCandidates(limit: $__n) { __id: id } }';
   expect(await full.ask(query, { __n: 1 })).toEqual({ data: { __all: [{ __id: 1 }] } });
