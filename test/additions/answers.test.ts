@@ -94,21 +94,6 @@ const ANSWERED: readonly [what: string, query: string, data: unknown, requests?:
     { own: 'own', persons: { __typename: 'PersonPage', total: 3 }, __typename: 'Query' },
   ],
   [
-    'requirements beside keys of the caller with their names',
-    '{ allPersons(limit: 1) { name: email seen id: name rating } }',
-    {
-      allPersons: [
-        { name: '1@example.com', seen: '1 Name 1', id: 'Name 1', rating: 'rating of 1' },
-      ],
-    },
-    1,
-  ],
-  [
-    'requirements that the caller skips',
-    'query ($no: Boolean! = false) { found { ... on Person { name @skip(if: true) id @include(if: $no) seen rating } ... on Robot { seen } } }',
-    { found: [{ seen: '1 Name 1', rating: 'rating of 1' }, { seen: 'r Robot' }] },
-  ],
-  [
     'fields that are skipped once and selected once',
     '{ allPersons(limit: 1) { fixed name @skip(if: true) name boss @skip(if: true) { id } boss { name } } persons { pageInfo @skip(if: true) { hasNextPage endCursor } pageInfo { hasNextPage } } }',
     {
@@ -262,20 +247,6 @@ test('integers that JavaScript cannot hold keep their digits, and reach resolver
   expect(data).toEqual({
     persons: { items: [{ id: LONG, rate: Number(LONG), shout: 'Name 1!' }] },
   });
-});
-
-test('@stream on an operation with added fields is answered whole', async () => {
-  const query = '{ allPersons(limit: 1) @stream { id shout rating } }';
-  for (const accept of ['application/json', 'multipart/mixed;deferSpec=20220824']) {
-    const response = await world.fetch('/graphql', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', accept },
-      body: JSON.stringify({ query }),
-    });
-    expect(await response.text()).toContain(
-      '{"data":{"allPersons":[{"id":"1","shout":"Name 1!","rating":"rating of 1"}]}}',
-    );
-  }
 });
 
 test('introspection, the subgraph SDL and its entities show what was added', async () => {

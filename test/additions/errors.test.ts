@@ -102,12 +102,6 @@ const ROWS: readonly [
   alter?: Alter,
 ][] = [
   [
-    'an error of the service',
-    '{ x: persons(after: "1") { items { mail: email } } own }',
-    { x: { items: [{ mail: '2@example.com' }, { mail: null }] }, own: 'own' },
-    [error('No email.', ['x', 'items', 1, 'mail'], 'NO_EMAIL')],
-  ],
-  [
     'several errors of one value',
     '{ persons(first: 2) { items { email } } own }',
     { persons: { items: [{ email: '1@example.com' }, { email: null }] }, own: 'own' },
@@ -119,13 +113,6 @@ const ROWS: readonly [
         { message: 'Two.', path: EMAIL },
       ];
     },
-  ],
-  [
-    'an error whose value is below a null',
-    '{ x: persons(first: 1) { items { name fixed } } }',
-    null,
-    [error('No name.', ['x', 'items', 0, 'name'])],
-    refused({ message: 'No name.', path: ['persons', 'items', 0, 'name'] }),
   ],
   [
     'an error without a path',
