@@ -8,7 +8,7 @@ import {
   type JWTPayload,
 } from 'jose';
 import type { TrustedIssuer } from '../../../src/http/auth/bearer-tokens.ts';
-import { listen } from '../../../src/http/listen.ts';
+import { serveHttp } from '../../support/listening.ts';
 
 /** An issuer of bearer tokens, which serves the keys to verify them. */
 export interface Issuer extends AsyncDisposable {
@@ -34,13 +34,10 @@ export async function startIssuer(): Promise<Issuer> {
   let reply: RequestListener = (_request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ keys }));
   };
-  const server = await listen(
-    (request, response) => {
-      requests += 1;
-      reply(request, response);
-    },
-    { host: '127.0.0.1', port: 0, patienceMs: 0 },
-  );
+  const server = await serveHttp((request, response) => {
+    requests += 1;
+    reply(request, response);
+  });
   const jwt = {
     jwksUrl: `${server.url}/keys?of=all`,
     issuer: 'https://login.test',
@@ -77,7 +74,7 @@ export async function startIssuer(): Promise<Issuer> {
     answer: (next) => {
       reply = next;
     },
-    [Symbol.asyncDispose]: () => server.close(),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
   await issuer.addKey('ES256', 'ec');
   return issuer;
