@@ -153,6 +153,16 @@ test('when the first page fails, the answer is whole', async () => {
   ]);
 });
 
+test('a client that falls behind the walk that it shares gets the rest once', async () => {
+  await using gateway = await startGatewayOverService({ persons: 1_500 });
+  const query = '{ allPersons @stream { id } }';
+  const slow = partsOf(await ask(gateway, query));
+  const parts = [await next(slow), await next(slow)];
+  expect(whole(await all(gateway, query))).toHaveLength(1_500);
+  for await (const part of slow) parts.push(part);
+  expect(whole(parts)).toEqual(gateway.service.persons.all().map(({ id }) => ({ id })));
+});
+
 test('after a stream that fails, the next one follows', async () => {
   await using gateway = await startGatewayOverService({}, { config: { drainMaxItems: 100 } });
   const parts = await all(gateway, '{ a: allPersons @stream { id } b: allPersons @stream { id } }');
