@@ -129,14 +129,21 @@ test.each<[string, string, [Reply, ...Reply[]], Plugin[]?]>([
   },
 );
 
-test('a stream through fetch whose reader leaves before it reads ends its walk', async () => {
-  // So many that the walk, which begins before anything is read, does not end before the reader leaves.
-  const gateway = await start({}, { persons: 20_000 });
-  const { body } = await send(gateway, '{ allPersons @stream(initialCount: 1) { id } }');
+test('a stream goes on for others when a client leaves before it reads anything, and ends with the last one', async () => {
+  // So many that the walk, which begins before anything is read, does not end before the client leaves.
+  const persons = 20_000;
+  const gateway = await start({}, { persons });
+  const stream = () => send(gateway, '{ allPersons @stream(initialCount: 10) { id } }');
+  const [leaving, staying] = await Promise.all([stream(), stream()]);
+  await leaving.body!.cancel();
+  expect((await staying.text()).split('"id":')).toHaveLength(persons + 1);
+  // One walk for both: each of its own would be as many pages again.
+  expect(gateway.service.received.length).toBeLessThan(1.5 * (persons / 50));
+  const last = await stream();
   expect(await gateway.drains()).toBe(1);
-  await body!.cancel();
+  await last.body!.cancel();
   await expect.poll(gateway.drains).toBe(0);
-  expect(gateway.logged.filter(({ code }) => code === 'LEFT')).toHaveLength(1);
+  expect(gateway.logged.filter(({ code }) => code === 'LEFT')).toHaveLength(2);
 });
 
 test('a client that stops reading pauses its walk, of large pages after 16 MB, and ends it by leaving', async () => {
