@@ -138,6 +138,18 @@ test.each<[string, NonNullable<Plugin['onResponse']>, header?: string]>([
   },
 );
 
+test('a plugin that throws an error that JSON cannot write costs its caller the answer', async () => {
+  const onRequest = () => {
+    throw createGraphQLError(SECRET, { extensions: { n: 1n } });
+  };
+  const gateway = await startWith([{ onRequest }]);
+  for (const way of waysOf(gateway)) {
+    const { status, text } = await sendOn(way, PAGE);
+    expect([status, text]).toEqual([500, expect.stringContaining('INTERNAL_SERVER_ERROR')]);
+    expect(text).not.toContain(SECRET);
+  }
+});
+
 test('a plugin that wraps resolvers is reported at the start: it would protect nothing', async () => {
   const snapshot = `${documentedSdl}\n# Of this test alone: the plugin changes the schema that is made of it.`;
   const warnings = async (plugins: Plugin[]) => {
