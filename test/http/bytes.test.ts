@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { headOf, openBare } from '../support/clients/bare-client.ts';
+import { codesOf } from '../support/gateway/codes.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import type { Reply } from '../service/service.ts';
 import { post, startFront, startFullFront, type Body, type Front } from './front.ts';
@@ -154,10 +155,7 @@ test('a body in parts of any sizes is read as it was sent, and so is an answer o
   service.answer(answerInParts);
   const query = 'query ($after: String) { persons(after: $after) { items { firstName } } }';
   const variables = { after: LONG };
-  const request = () => {
-    const body = Readable.toWeb(Readable.from(partsOf(JSON.stringify({ query, variables }))));
-    return { ...post(''), body: body as ReadableStream, duplex: 'half' };
-  };
+  const request = () => withBody(partsOf(JSON.stringify({ query, variables })));
   for (const answer of [
     fetch(`${other.url}/graphql`, request()),
     other.fetch('/graphql', request()),
@@ -167,6 +165,16 @@ test('a body in parts of any sizes is read as it was sent, and so is an answer o
     expect(JSON.parse(service.received.at(-1)!.body)).toMatchObject({ variables });
   }
 });
+
+test('a body through fetch that fails is refused', async () => {
+  const refused = await front.fetch('/graphql', withBody(failing()));
+  expect(codesOf((await refused.json()) as Body)).toEqual(['BAD_USER_INPUT']);
+});
+
+async function* failing() {
+  yield await Promise.resolve(Buffer.from('{'));
+  throw new Error('The stream failed.');
+}
 
 const answerInParts: Reply = (response) => {
   response.writeHead(200, { 'content-type': 'application/json' });
@@ -180,4 +188,9 @@ function* partsOf(text: string): Generator<Buffer> {
   for (let size = 1; from < bytes.length; size = (size * 7) % 9_973) {
     yield bytes.subarray(from, (from += size));
   }
+}
+
+function withBody(parts: Iterable<unknown> | AsyncIterable<unknown>) {
+  const body = Readable.toWeb(Readable.from(parts)) as ReadableStream;
+  return { ...post('', { 'x-api-key': KEY }), body, duplex: 'half' };
 }

@@ -139,10 +139,8 @@ test.each<[string, NonNullable<Plugin['onResponse']>, header?: string]>([
 );
 
 test('a plugin that throws an error that JSON cannot write costs its caller the answer', async () => {
-  const onRequest = () => {
-    throw createGraphQLError(SECRET, { extensions: { n: 1n } });
-  };
-  const gateway = await startWith([{ onRequest }]);
+  const error = createGraphQLError(SECRET, { extensions: { n: 1n } });
+  const gateway = await startWith([{ onRequest: () => Promise.reject(error) }]);
   for (const way of waysOf(gateway)) {
     const { status, text } = await sendOn(way, PAGE);
     expect([status, text]).toEqual([500, expect.stringContaining('INTERNAL_SERVER_ERROR')]);
