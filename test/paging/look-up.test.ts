@@ -153,15 +153,6 @@ describe('a failure', () => {
     ]);
   });
 
-  test('of a walk fails the lookups that wait for it, and the next lookup walks again', async () => {
-    const world = new World(200);
-    world.fails = true;
-    const failed = await Promise.all([world.find([20]), world.find([60])]);
-    expect(failed).toEqual([[expect.any(PageFailedError)], [expect.any(PageFailedError)]]);
-    world.fails = false;
-    expect(await world.find([60])).toEqual([60]);
-  });
-
   test('of a walk that reads too many records says that it was ended', async () => {
     const world = new World(500, { mostLookedUp: 100 });
     expect((await world.find([300])).map(codeOf)).toEqual(['DRAIN_LIMIT_EXCEEDED']);

@@ -42,6 +42,24 @@ test('a query is POST, JSON, with a bearer token and the agent, which requests f
   expect(gateway.service.otherAgents).toEqual(Array<string>(4).fill('acme-intranet/7'));
 });
 
+test('an operation has at most 8 requests in flight, and others go before its next one', async () => {
+  await using gateway = await startGatewayOverService();
+  const { service, ask } = gateway;
+  const gate = Promise.withResolvers<void>();
+  service.answer(after(gate.promise, honest));
+  const counts = Array.from({ length: 12 }, (_, at) => at + 2);
+  const fields = counts.map(
+    (first) => `a${first}: personsConnection(first: ${first}) { nodes { id } }`,
+  );
+  const many = ask(`{ ${fields.join(' ')} }`);
+  await service.arrived(8);
+  const one = ask(PERSONS, { first: 1 });
+  await service.arrived(9);
+  expect(JSON.parse(service.received[8]!.body)).toMatchObject({ variables: { first: 1 } });
+  gate.resolve();
+  for (const { errors } of await Promise.all([many, one])) expect(errors).toBeUndefined();
+});
+
 test('the timeout of a request begins with its turn', async () => {
   const config = { upstreamConcurrency: 1, upstreamTimeoutMs: 30_000 };
   await using gateway = await startGatewayOverService({}, { config });
