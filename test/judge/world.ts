@@ -1,4 +1,11 @@
-import { execute, extendSchema, parse, printSchema, type GraphQLSchema } from 'graphql';
+import {
+  execute,
+  extendSchema,
+  parse,
+  printSchema,
+  type GraphQLFieldResolver,
+  type GraphQLSchema,
+} from 'graphql';
 import type { Additions } from '../../src/additions/additions.ts';
 import { secondService } from '../additions/people.ts';
 import { forwardedService, renamedSchema } from '../service/clashing.ts';
@@ -54,18 +61,23 @@ function addedWorld(): World {
     Candidate: seeing('id', 'name', 'stage'),
     Vacancy: seeing('id', 'open'),
     Robot: seeing('id', 'model'),
-    Query: { selectionSet: '{ __typename }', resolve: () => 'root' },
+    Query: { selectionSet: '{ __typename }', resolve: () => 'root', ofService: () => 'root' },
   };
   const types = Object.keys(own) as (keyof typeof own)[];
   const typeDefs = types.map((type) => `extend type ${type} { own: String! }`).join(' ');
   const sdl = `${typeDefs} extend type Candidate { rating: String }`;
-  const resolvers = Object.fromEntries(types.map((type) => [type, { own: own[type].resolve }]));
+  const resolvers = Object.fromEntries(types.map((type) => [type, { own: own[type].ofService }]));
   const knowing = fullService(sdl, { ...resolvers, Candidate: { ...resolvers.Candidate, rating } });
   return {
     ...worldOf(fullService().schema, { added: { sdl, service: knowing.schema } }),
     additions: {
       typeDefs,
-      resolvers: Object.fromEntries(types.map((type) => [type, { own: own[type] }])),
+      resolvers: Object.fromEntries(
+        types.map((type) => {
+          const { selectionSet, resolve } = own[type];
+          return [type, { own: { selectionSet, resolve } }];
+        }),
+      ),
       subschemas: [secondService('rating', undefined, { of: 'Candidate', idType: 'Int' })],
     },
     addedFields: new Set([...types.map((type) => `${type}.own`), 'Candidate.rating']),
@@ -74,11 +86,15 @@ function addedWorld(): World {
 
 const rating = ({ id }: { readonly id: number }) => `rating of ${id}`;
 
-/** A field whose resolver returns what it got of these fields. */
+/** A field whose resolver returns what it got of these fields, and the same where the service has it. */
 function seeing(...names: string[]) {
   const resolve = (record: Readonly<Record<string, unknown>>) =>
     names.map((name) => String(record[name])).join('|');
-  return { selectionSet: `{ ${names.join(' ')} }`, resolve };
+  const ofService: GraphQLFieldResolver<unknown, unknown> = (record, _, context, info) => {
+    const fields = info.parentType.getFields();
+    return names.map((name) => String(fields[name]!.resolve!(record, {}, context, info))).join('|');
+  };
+  return { selectionSet: `{ ${names.join(' ')} }`, resolve, ofService };
 }
 
 interface WorldParts {

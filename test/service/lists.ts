@@ -11,6 +11,12 @@ export type Resolvers = Record<string, Record<string, GraphQLFieldResolver<never
 /** Makes an executable schema from SDL and resolvers. Scalars and enums stand for themselves. */
 export function makeExecutableSchema(sdl: string, resolvers: Resolvers): GraphQLSchema {
   const schema = buildSchema(sdl);
+  withResolvers(schema, resolvers);
+  return schema;
+}
+
+/** Adds resolvers to a schema. */
+export function withResolvers(schema: GraphQLSchema, resolvers: Resolvers): void {
   for (const [typeName, fields] of Object.entries(resolvers)) {
     const type = schema.getType(typeName);
     if (!isObjectType(type)) throw new TypeError(`${typeName} is not an object type.`);
@@ -20,7 +26,6 @@ export function makeExecutableSchema(sdl: string, resolvers: Resolvers): GraphQL
       field.resolve = resolve as GraphQLFieldResolver<unknown, unknown>;
     }
   }
-  return schema;
 }
 
 export interface PageArgs {

@@ -11,6 +11,7 @@ import {
   isNonNullType,
   isObjectType,
   type GraphQLField,
+  type GraphQLList,
   type GraphQLNamedOutputType,
   type GraphQLObjectType,
   type GraphQLOutputType,
@@ -21,6 +22,10 @@ import { pageOf, range } from './lists.ts';
 interface MadeOptions {
   /** How many records lists of the root have. Default: 137, which are three pages. */
   readonly counts?: Readonly<Record<string, number>>;
+  /** The page limits of lists of the root. Default: 50. */
+  readonly limits?: Readonly<Record<string, number>>;
+  /** How many records are in each list below the first records, and the page limit of all such lists. */
+  readonly nested?: { readonly counts: readonly number[]; readonly limit: number };
   /** Root fields whose result is an error. */
   readonly refused?: readonly string[];
   /** Whether some fields fail, and some are null that may not be. */
@@ -45,8 +50,9 @@ function schemaIn(path: string): GraphQLSchema {
 }
 
 const RECORDS = 137;
-/** How many records are in each list below the first records. */
-const NESTED = [0, 120, 26];
+const NESTED = { counts: [0, 120, 26], limit: 20 };
+/** Every such record is null where a page may have null. */
+const HOLE = 13;
 /** Records from this id on belong to another customer of the service. */
 const OF_ANOTHER = 2_000_000_000;
 
@@ -64,7 +70,8 @@ type Args = Readonly<Record<string, unknown>>;
  * each alias and in every request. Lists in pages and records by their id are recognized by their shape.
  */
 export function made(schema: GraphQLSchema, options: MadeOptions = {}): GraphQLSchema {
-  const { counts = {}, refused = [], fails = false, scalars = SCALARS } = options;
+  const { counts = {}, limits = {}, nested = NESTED } = options;
+  const { refused = [], fails = false, scalars = SCALARS } = options;
   const root = schema.getQueryType()!;
   for (const type of Object.values(schema.getTypeMap())) {
     if (!isObjectType(type) || type.name.startsWith('__')) continue;
@@ -99,17 +106,30 @@ export function made(schema: GraphQLSchema, options: MadeOptions = {}): GraphQLS
       return value;
     }
     const { first, after, afterCursor, ...filters } = args;
-    const filter = Object.values(filters).some((each) => each !== null) && JSON.stringify(filters);
+    const isFiltered = field.args.some(
+      ({ name, defaultValue = null }) => (filters[name] ?? defaultValue) !== defaultValue,
+    );
+    const filter = JSON.stringify(filters);
     const isRoot = type === root;
     const seed = hash(place);
-    const count = isRoot ? (counts[field.name] ?? RECORDS) : (NESTED[id] ?? seed % 9);
-    const items = getNamedType(page.getFields()['items']!.type);
-    const records = range(count)
+    const count = isRoot ? (counts[field.name] ?? RECORDS) : (nested.counts[id] ?? seed % 9);
+    const ids = range(count)
       .map((each) => (isRoot ? each : 1 + ((seed + each) % RECORDS)))
-      .filter((each) => filter === false || hash(`${each}${filter}`) % 3 > 0)
-      .map((each) => objectOf(items, each));
+      .filter((each) => !isFiltered || hash(`${each}${filter}`) % 3 > 0);
     const asked = { first, after: after ?? afterCursor } as { first: number; after: string };
-    return { __typename: page.name, ...pageOf(records, asked, isRoot ? 50 : 20) };
+    const { items, ...rest } = pageOf(
+      ids,
+      asked,
+      isRoot ? (limits[field.name] ?? 50) : nested.limit,
+    );
+    const listed = getNullableType(
+      page.getFields()['items']!.type,
+    ) as GraphQLList<GraphQLOutputType>;
+    const recordOf = (each: number) =>
+      each % HOLE === 0 && !isNonNullType(listed.ofType)
+        ? null
+        : objectOf(getNamedType(listed), each);
+    return { __typename: page.name, ...rest, items: items.map(recordOf) };
   }
 
   function valueOf(type: GraphQLOutputType, seed: number, name: string): unknown {
