@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startService, type Service } from '../service/service.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { serveHere, startHere } from '../support/gateway/run-here.ts';
+import { refusingAddress } from '../support/listening.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
@@ -50,17 +51,30 @@ test('with LOG_LEVEL=silent only the addresses are printed', async () => {
   expect(stdout).not.toMatch(/INFO|request/);
 });
 
-test('asked to stop, /ready fails at once, and requests are answered for SHUTDOWN_DELAY_MS', async () => {
-  await using gateway = await serveHere({ SHUTDOWN_DELAY_MS: '600000' });
-  await gateway.printed(/The token link was imported/);
+test('asked to stop, /ready fails at once, and requests are answered and tokens refreshed for SHUTDOWN_DELAY_MS', async () => {
+  const link = service.makeNewSet();
+  const env = { SHUTDOWN_DELAY_MS: '600000', TOKEN_LINK: link, ...storeIn('stopping.db') };
+  await using gateway = await serveHere(overService(env));
+  await gateway.printed(/access token refreshed/);
+  expect(await countPersons(gateway.url)).toBe(60);
   const stopped = gateway.stop();
   await gateway.printed(/requests are still accepted for a while/);
   const ready = await fetch(new URL('/ready', gateway.url));
   // Balancers open other connections then, to other replicas.
   expect([ready.status, ready.headers.get('connection')]).toEqual([503, 'close']);
-  expect(await countPersons(gateway.url)).toBe(137);
+  service.expire();
+  expect(await countPersons(gateway.url)).toBe(60);
   gateway.hurry();
   expect(await stopped).toMatchObject({ code: 0, stderr: '' });
+});
+
+test('a database that is down does not prevent a start, and /ready fails until it is read', async () => {
+  const { host } = new URL(await refusingAddress());
+  const TOKEN_STORE = `postgres://store@${host}/tokens`;
+  const TOKEN_RESCUE_DIR = folder.file('rescue');
+  await using gateway = await serveHere(overService({ TOKEN_STORE, TOKEN_RESCUE_DIR }));
+  expect((await fetch(new URL('/ready', gateway.url))).status).toBe(503);
+  expect(await gateway.stop()).toMatchObject({ code: 0 });
 });
 
 test('in production the log is JSON from its first line on, and has no secret and nothing that a caller sends', async () => {

@@ -231,6 +231,10 @@ const CAUSES = {
     await waitingPair(operator);
     return { env: emptyStore(operator) };
   },
+  'an emergency file, and neither RECRUITING_URL nor a token': async (operator) => {
+    await waitingPair(operator);
+    return { env: { ...emptyStore(operator), RECRUITING_URL: '' } };
+  },
   // Stores that cannot be used
   'a store with another key': async (operator) => {
     const env = { TOKEN_STORE: `sqlite:${operator.file('sealed.db')}` };
@@ -397,6 +401,12 @@ test.each<Row>([
   ['status', 'a refusal of revoked tokens', /Refused +once: too early, or/, trouble('late', 2)],
   ['status', 'a move', /MOVED to another store\n[^]*\(sqlite:\/.*other\.db\)/, hasNone('moved')],
   ['status', 'an emergency file, and an empty store', /\n {2}unsaved: /, trouble('unsaved')],
+  [
+    'status',
+    'an emergency file, and neither RECRUITING_URL nor a token',
+    /\n {2}unsaved: /,
+    trouble('unsaved'),
+  ],
   ['check', 'nothing', /accepts the access token, and answers a query\.$/m, ok(1, 2)],
   ['check', 'an expired access token', /has expired\. .*otherwise run `tokens refresh`/],
   ['check --json', 'an expired access token', /^\{.*"detail":"token_expired"\}\n$/],
