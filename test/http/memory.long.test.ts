@@ -44,6 +44,7 @@ async function start(
     answerBytes: () => metric('answer_bytes'),
     requestBytes: () => metric('request_bytes'),
     drains: () => metric('drains_running'),
+    waiting: () => metric('drains_waiting'),
   };
 }
 
@@ -144,6 +145,25 @@ test('a stream goes on for others when a client leaves before it reads anything,
   await last.body!.cancel();
   await expect.poll(gateway.drains).toBe(0);
   expect(gateway.logged.filter(({ code }) => code === 'LEFT')).toHaveLength(2);
+});
+
+test('a drain that waits for its turn goes on for others when the caller who began it leaves', async () => {
+  const { ask, service, waiting } = await start({ config: { maxDrains: 1 } });
+  const gate = Promise.withResolvers<void>();
+  service.answer(after(gate.promise, honest));
+  const running = ask('{ allPersons { firstName } }');
+  await service.arrived(1);
+  const leaving = new AbortController();
+  const [first, second] = [{ signal: leaving.signal }, {}].map((init) =>
+    ask('{ allPersons { id } }', {}, init),
+  );
+  await expect.poll(waiting).toBe(1);
+  // The second one joins the walk of the first one in these turns of the event loop.
+  for (let turn = 0; turn < 500; turn += 1) await setImmediate();
+  leaving.abort();
+  await expect(first).rejects.toThrow('abort');
+  gate.resolve();
+  for (const answer of [running, second]) expect((await answer)!.errors).toBeUndefined();
 });
 
 test('a client that stops reading pauses its walk, of large pages after 16 MB, and ends it by leaving', async () => {
