@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { fullSdl, fullService } from '../service/full.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { codesOf } from '../support/gateway/codes.ts';
+import type { ServiceOptions } from '../service/service.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
@@ -25,10 +26,10 @@ const A_FEW = 12;
 const NOBODY = ['x', 'y', 'z'].map((id) => `{ __typename: "Person", id: "${id}" }`).join(' ');
 const DRAIN = '{ allPersons { id } }';
 const FIRST = '{ personsConnection(first: 700) { nodes { id } } }';
-const aliased = (count: number, field: (at: number) => string) =>
-  `{ ${Array.from({ length: count }, (_, at) => `a${at}: ${field(at)}`).join(' ')} }`;
-const pages = (count: number) =>
-  aliased(count, (at) => `persons(first: ${1 + at}) { items { id } }`);
+const PAGES = Array.from(
+  { length: A_FEW + 1 },
+  (_, at) => `a${at}: persons(first: ${1 + at}) { items { id } }`,
+);
 
 interface Way {
   readonly query: string;
@@ -49,7 +50,7 @@ const WAYS: readonly (readonly [string, Way])[] = [
   ['last', { query: FIRST.replace('first', 'last'), isDrain: true, isRead: true }],
   [
     'pages under aliases',
-    { query: pages(A_FEW + 1), isDrain: true, code: 'OPERATION_TOO_COMPLEX' },
+    { query: `{ ${PAGES.join(' ')} }`, isDrain: true, code: 'OPERATION_TOO_COMPLEX' },
   ],
   ['last: 20', { query: '{ personsConnection(last: 20) { nodes { id } } }' }],
   ['totalCount', { query: '{ personsConnection(first: 1) { totalCount } }' }],
@@ -93,7 +94,7 @@ test('a shared drain continues for callers with the scope, and ends for the one 
 test.each(WAYS)(
   'an operation above PAGES_PER_MINUTE ends, and sends no further request: %s',
   async (_, { query, isContinued = false, code = 'RATE_LIMITED' }) => {
-    const world = await startWorld({ config: { pagesPerMinute: 5 } });
+    const world = await startWorld({ pagesPerMinute: 5 });
     const { errors } = await world.ask(DRAINER, query);
     expect(codesOf({ errors: errors! })).toContain(code);
     const hasCursor = errors!.some(({ extensions }) => 'resumeAfter' in extensions);
@@ -103,7 +104,7 @@ test.each(WAYS)(
 );
 
 test('a totalCount above the budget is null with an error of its own, and the edges stay', async () => {
-  const world = await startWorld({ config: { pagesPerMinute: 5 } });
+  const world = await startWorld({ pagesPerMinute: 5 });
   const query = '{ personsConnection(first: 2) { nodes { id } totalCount } }';
   const { data, errors } = await world.ask(READER, query);
   expect(data).toMatchObject({ personsConnection: { nodes: [{}, {}], totalCount: null } });
@@ -114,7 +115,7 @@ test('a totalCount above the budget is null with an error of its own, and the ed
 });
 
 test('pages that several operations of one caller share are charged once, and each caller has a budget', async () => {
-  const world = await startWorld({ config: { pagesPerMinute: 25 } });
+  const world = await startWorld({ pagesPerMinute: 25 });
   const sent = Array.from({ length: 20 }, () => world.ask(DRAINER, DRAIN));
   for (const answer of await Promise.all(sent)) expect(codesOf(answer)).toEqual([]);
   expect(codesOf(await world.ask(DRAINER, FIRST))).toEqual(['RATE_LIMITED']);
@@ -147,12 +148,9 @@ test.each<[string, number | undefined, string, object?]>([
   ['a list behind a result', 51, behindResults(50)],
   ['a short list behind a result', 11, behindResults(10)],
 ])('the cost of an operation is that of %s', async (_, cost, query, variables = {}) => {
-  const isFull = !query.includes('boards');
-  const world = await startWorld({
-    snapshot: isFull ? fullSdl : RESULTS,
-    schema: isFull ? fullService().schema : undefined,
-    config: { pagesPerMinute: 4 },
-  });
+  const full = { ...fullService(), snapshot: fullSdl };
+  const served = query.includes('boards') ? { snapshot: RESULTS } : full;
+  const world = await startWorld({ pagesPerMinute: 4 }, served);
   // A known text has another cost under another condition.
   if ('in' in variables) await world.ask(DRAINER, query, { ...variables, in: !variables.in });
   const before = world.requests();
@@ -176,19 +174,17 @@ const RESULTS = `
   type PageInfo { hasNextPage: Boolean! endCursor: String }
 `;
 
-async function startWorld({
-  persons = 1_000,
-  schema,
-  config,
-  ...options
-}: Pick<TestGatewayOptions, 'config' | 'snapshot'> & {
-  persons?: number;
-  schema?: ReturnType<typeof fullService>['schema'] | undefined;
-} = {}) {
-  const world = await startGatewayOverService(
-    { persons, ...(schema && { schema }) },
-    { ...options, clock: new ManualClock(), config: { auth, connectionMax: 1_000, ...config } },
-  );
+async function startWorld(
+  config: TestGatewayOptions['config'] = {},
+  { snapshot, ...service }: ServiceOptions & Pick<TestGatewayOptions, 'snapshot'> = {
+    persons: 1_000,
+  },
+) {
+  const world = await startGatewayOverService(service, {
+    ...(snapshot !== undefined && { snapshot }),
+    clock: new ManualClock(),
+    config: { auth, connectionMax: 1_000, ...config },
+  });
   onTestFinished(() => world[Symbol.asyncDispose]());
   const ask = (key: string, query: string, variables: object = {}) =>
     world.ask(query, variables as Record<string, unknown>, { headers: { 'x-api-key': key } });
