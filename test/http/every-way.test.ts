@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
-import { request, type IncomingMessage } from 'node:http';
-import { text as readText } from 'node:stream/consumers';
+import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
@@ -916,23 +914,13 @@ function sendable({
     ([name, value]) =>
       value !== '' && !(isSafe && name === 'content-type' && headers?.[name] === undefined),
   );
-  return {
-    method,
-    path,
-    host,
-    headers: Object.fromEntries(all),
-    text: isSafe ? undefined : textOf(body),
-  };
-}
-
-function textOf(body: unknown): string | Buffer<ArrayBuffer> {
   const isText = typeof body === 'string' || Buffer.isBuffer(body);
-  return isText ? (body as string | Buffer<ArrayBuffer>) : JSON.stringify(body);
+  const text = isText ? (body as string | Buffer<ArrayBuffer>) : JSON.stringify(body);
+  return { path, host, method, headers: Object.fromEntries(all), ...(!isSafe && { body: text }) };
 }
 
 async function throughFetch({ gateway }: Front, sent: SentRequest): Promise<Answered> {
-  const { method, path, host, headers, text: body } = sendable(sent);
-  const init = { method, headers, ...(body !== undefined && { body }) };
+  const { path, host, ...init } = sendable(sent);
   const response = await gateway.handler.fetch(new Request(`http://${host}${path}`, init));
   return {
     status: response.status,
@@ -942,10 +930,11 @@ async function throughFetch({ gateway }: Front, sent: SentRequest): Promise<Answ
 }
 
 async function overSocket({ url }: Front, sent: SentRequest): Promise<Answered> {
-  const { method, path, host, headers, text: body } = sendable(sent);
-  const { hostname, port } = new URL(url);
-  const options = { hostname, port, method, path, headers: { ...headers, host }, agent: false };
-  const [response] = (await once(request(options).end(body), 'response')) as [IncomingMessage];
-  const { statusCode = 0 } = response;
-  return { status: statusCode, headers: response.headers, text: await readText(response) };
+  const { path, host, headers, ...init } = sendable(sent);
+  const response = await request(url + path, { ...init, headers: { ...headers, host } });
+  return {
+    status: response.statusCode,
+    headers: response.headers,
+    text: await response.body.text(),
+  };
 }

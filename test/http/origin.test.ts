@@ -1,6 +1,4 @@
-import { once } from 'node:events';
-import { request, type IncomingMessage } from 'node:http';
-import { json } from 'node:stream/consumers';
+import { request } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Config } from '../../src/config.ts';
 import { adminHosts } from '../../src/http/hosts.ts';
@@ -135,9 +133,9 @@ describe('callers without credentials behind a proxy', () => {
     const codes = async (alias: string, forwarded: string[]) => {
       const headers = { 'content-type': 'application/json', 'x-forwarded-for': forwarded };
       const query = `{ candidates(first: 1) { items { ${alias}: id } } }`;
-      const sent = request(`${front.url}/graphql`, { method: 'POST', headers, agent: false });
-      const answer = once(sent.end(JSON.stringify({ query })), 'response');
-      return codesOf((await json(((await answer) as [IncomingMessage])[0])) as object);
+      const sent = { method: 'POST', headers, body: JSON.stringify({ query }) } as const;
+      const { body } = await request(`${front.url}/graphql`, sent);
+      return codesOf((await body.json()) as object);
     };
     expect(await codes('a', left)).toEqual([]);
     expect(await codes('b', right)).toEqual(isShared ? ['RATE_LIMITED'] : []);
