@@ -3,9 +3,6 @@ import { expect, test } from 'vitest';
 import { crc32 } from 'node:zlib';
 import { codeOf } from '../../src/errors.ts';
 import { cursorsOf, decodeCursor } from '../../src/paging/cursor.ts';
-import { randomRuns } from '../support/random/random-runs.ts';
-import { KINDS } from '../service/list-model.ts';
-import { World } from './world.ts';
 
 const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }));
 const positions = fc
@@ -70,41 +67,6 @@ test('a cursor has room for two cursors of the service of 64 KB, and one above 2
   expect(decodeCursor('list', cursorsOf('list', page)(0, 'id'))).toMatchObject(page);
   const refused = cursorsOf('list', { ...page, end: 'b'.repeat(131_072) })(0, 'id');
   expect(() => decodeCursor('list', refused)).toThrow(expect.toSatisfy(isInvalid));
-});
-
-test('a forged cursor gives records of the list or a coded error, without going in circles', async () => {
-  const own = fc.constantFrom(null, '3', '17', '99', 'x');
-  const forgeries = fc.record({
-    kind: fc.constantFrom(...KINDS),
-    after: own,
-    end: own,
-    size: fc.integer({ min: 1, max: 60 }),
-    offset: fc.nat(59),
-    id: fc.option(fc.nat(50).map(String)),
-    count: fc.nat(60),
-    isWalked: fc.boolean(),
-  });
-  await fc.assert(
-    fc.asyncProperty(forgeries, async ({ kind, after, end, size, offset, id, ...of }) => {
-      const position = [after, end, size, offset % size, id];
-      const cursor = forged(['letters', ...position], 3);
-      const world = new World(40, { kind, limit: 10 });
-      if (of.isWalked) await world.drain();
-      for (const args of [
-        { first: of.count, after: cursor },
-        { last: of.count, before: cursor },
-        { first: of.count, before: cursor },
-      ]) {
-        const requests = await world.costOf(() =>
-          world.read(args).catch((error: unknown) => {
-            expect(codeOf(error)).toMatch(/CURSOR_INVALID|BAD_USER_INPUT/);
-          }),
-        );
-        expect(requests).toBeLessThan(40);
-      }
-    }),
-    { numRuns: randomRuns(400) },
-  );
 });
 
 /** A cursor with a right checksum, as anybody can make one. */
