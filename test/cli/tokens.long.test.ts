@@ -14,10 +14,10 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import { openSqliteStore } from '../../src/tokens/sqlite.ts';
-import { moveTo, successor, type Rule, type State } from '../../src/tokens/state.ts';
-import type { TokenStore } from '../../src/tokens/store.ts';
+import { moveTo, successor, type State } from '../../src/tokens/state.ts';
 import { startService } from '../service/service.ts';
 import { runHere, startHere, type Ended } from '../support/gateway/run-here.ts';
+import { storeAccess } from '../support/gateway/stores.ts';
 import { cut, json, refusal } from '../service/replies.ts';
 import { cutAfterGrant, grantedWithStatus500 } from '../service/token-answers.ts';
 import { refusingAddress } from '../support/listening.ts';
@@ -57,16 +57,7 @@ async function startOperator() {
     expect(said.stderr).not.toMatch(/^\s+at /m);
     return said;
   };
-  /** The store, as another process on this machine would open it. Closed after the work. */
-  const withStore = async <T>(work: (store: TokenStore) => Promise<T>): Promise<T> => {
-    const store = openSqliteStore(storePath, createSealer([]));
-    try {
-      return await work(store);
-    } finally {
-      await store.close();
-    }
-  };
-  const update = <T>(rule: Rule<T>) => withStore((store) => store.update(rule));
+  const store = storeAccess(() => openSqliteStore(storePath, createSealer([])));
 
   return {
     service,
@@ -84,12 +75,9 @@ async function startOperator() {
       return stdout;
     },
     status: async () => JSON.parse((await tokens(['status', '--json'])).stdout) as object,
-    stored: () => withStore(async (store) => (await store.read()).state!),
-    /** Changes what the store holds, as another process does. */
-    update,
-    /** Changes what the store holds, as only time can. */
-    alter: (changes: Partial<State>) =>
-      update((state) => ({ next: { ...state!, ...changes }, result: undefined })),
+    stored: store.stored,
+    update: store.update,
+    alter: (changes: Partial<State>) => store.alter(() => changes),
   };
 }
 

@@ -1,35 +1,26 @@
 import { CursorRefusedError, SizeRefusedError, type Page } from '../../src/paging/page.ts';
 
 /** What a cursor of the service points at: a sort key, a record, or an offset in the list. */
-export type CursorKind = 'key' | 'record' | 'position';
-
-export const KINDS = ['key', 'record', 'position'] as const satisfies CursorKind[];
+export const KINDS = ['key', 'record', 'position'] as const;
+export type CursorKind = (typeof KINDS)[number];
 
 /** How the service chooses the number of records for a `first`. */
-export type Sizing =
-  | 'exact'
-  /** At least 10. */
-  | 'least'
-  /** Rounded up to tens. */
-  | 'rounded'
-  /** Two thirds of it. */
-  | 'fewer'
-  /** One or two more or fewer. */
-  | 'varied'
-  /** Reads on until it has `first` records that are not hidden, in steps of `first`. */
-  | 'filled'
-  /** One, whatever is requested. */
-  | 'single';
-
 export const SIZINGS = [
   'exact',
+  /** At least 10. */
   'least',
+  /** Rounded up to tens. */
   'rounded',
+  /** Two thirds of it. */
   'fewer',
+  /** One or two more or fewer. */
   'varied',
+  /** Reads on until it has `first` records that are not hidden, in steps of `first`. */
   'filled',
+  /** One, whatever is requested. */
   'single',
-] as const satisfies Sizing[];
+] as const;
+export type Sizing = (typeof SIZINGS)[number];
 
 /** A record of the model. Its serial number is the record itself, whatever its id is. */
 interface ModelRecord {

@@ -19,8 +19,6 @@ export interface ServiceOptions {
   base?: string;
   /** How many persons there are at the start. */
   persons?: number;
-  /** Milliseconds before each answer of /graphql. */
-  latency?: number;
   /** Lifetime of access tokens, in seconds. */
   expiresIn?: number;
   /** How a cursor behaves when records come and go. */
@@ -92,8 +90,7 @@ export interface Service extends AsyncDisposable {
 
 /** Starts a stand-in for the service: the sandbox, with what only tests see and change of it. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
-  const { base = '', latency = 0, expiresIn = 86_400 } = options;
-  const { now = Date.now } = options;
+  const { base = '', expiresIn = 86_400, now = Date.now } = options;
   let ahead = 0;
   const persons = new PersonList(options.persons ?? 137, options.cursors);
   const tokens = new TokenOffice({ expiresIn, now: () => now() + ahead });
@@ -104,8 +101,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const arrivals = new EventEmitter().setMaxListeners(0);
   let inFlight = 0;
   const schema = schemaOf(options.schema);
-  const sandbox = createListener({ schema, tokens, latency });
-  const graphql = graphqlRoute(schema, tokens, latency);
+  const sandbox = createListener({ schema, tokens, latency: 0 });
+  const graphql = graphqlRoute(schema, tokens, 0);
   const honest: Reply = (response, request) => service.answerHonestly(response, request);
   let replies: readonly Reply[] = [honest];
   let checkReply = honest;

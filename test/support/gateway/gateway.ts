@@ -4,7 +4,7 @@ import { systemClock, type Clock } from '../../../src/clock.ts';
 import { readConfig, type Config } from '../../../src/config.ts';
 import { createGateway } from '../../../src/gateway.ts';
 import { keeperParts } from '../../../src/setup/custody.ts';
-import { NO_EMERGENCY, type Emergency } from '../../../src/tokens/emergency.ts';
+import { NO_EMERGENCY } from '../../../src/tokens/emergency.ts';
 import type { TokenStore } from '../../../src/tokens/store.ts';
 import type { Additions } from '../../../src/additions/additions.ts';
 import { documentedSdl } from '../documented-sdl.ts';
@@ -45,7 +45,6 @@ export interface TestGatewayOptions {
   trustedDocuments?: unknown;
   clock?: Clock;
   store?: TokenStore;
-  emergency?: Emergency;
   plugins?: readonly Plugin[];
   /** The environment variables that name proxies. */
   proxies?: Readonly<Record<string, string>>;
@@ -63,12 +62,13 @@ export async function startGateway(
     trustedDocuments,
     clock = systemClock,
     store = memoryStore(),
-    emergency = NO_EMERGENCY,
     plugins = [],
     proxies = {},
   }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
   const { log, logged } = recordingLog();
+  // No proxies, and a process that the audit trail of the tokens calls `gateway/1`.
+  const machine = { env: {}, owner: { host: 'gateway', pid: 1 }, clock };
   const settings = {
     ...readConfig({}, () => ''),
     // Tests send more than a caller may.
@@ -86,7 +86,7 @@ export async function startGateway(
     overrides,
     additions,
     trustedDocuments,
-    tokens: keeperParts(settings, { store, emergency, machine: machineWith(clock), log }),
+    tokens: keeperParts(settings, { store, emergency: NO_EMERGENCY, machine, log }),
     plugins,
     proxies,
     clock,
@@ -119,9 +119,4 @@ export async function startGateway(
       await store.close();
     },
   };
-}
-
-/** No proxies, and a process that the audit trail of the tokens calls `gateway/1`. */
-export function machineWith(clock: Clock) {
-  return { env: {}, owner: { host: 'gateway', pid: 1 }, clock };
 }

@@ -40,29 +40,38 @@ export async function startGatewayOverService(
   };
 }
 
-/** A store in memory and an impatient clock, whose times can be set ahead. */
+/** Retries wait less than this, and refreshes of tokens longer. */
+const LONG_MS = 15_000;
+
+/** A store in memory, and a clock with which retries do not wait. The times of both can be set ahead. */
 function agingParts(waits: number[]) {
   let ahead = 0;
-  const impatient = impatientClock(waits);
-  const elapsed = () => impatient.elapsed() + ahead;
+  const elapsed = () => systemClock.elapsed() + ahead;
   const timers = new Set<{ readonly at: number; end(): void }>();
-  const timer = (ms: number, end: () => void) => {
-    const started = { at: elapsed() + ms, end };
-    timers.add(started);
-    const stop = impatient.timer(ms, end);
-    return () => {
-      timers.delete(started);
-      stop();
-    };
-  };
-  return {
-    store: memoryStore(() => Date.now() + ahead),
-    clock: { ...impatient, elapsed, timer },
-    age: (ms: number) => {
-      ahead += ms;
-      for (const { at, end } of timers) if (at <= elapsed()) end();
+  const clock: Clock = {
+    now: systemClock.now,
+    elapsed,
+    sleep: async (ms, signal) => {
+      if (ms >= LONG_MS) return systemClock.sleep(ms, signal);
+      signal?.throwIfAborted();
+      waits.push(ms);
+      await setImmediate();
+    },
+    timer: (ms, end) => {
+      const started = { at: elapsed() + ms, end };
+      timers.add(started);
+      const stop = systemClock.timer(ms, end);
+      return () => {
+        timers.delete(started);
+        stop();
+      };
     },
   };
+  const age = (ms: number) => {
+    ahead += ms;
+    for (const { at, end } of timers) if (at <= elapsed()) end();
+  };
+  return { store: memoryStore(() => Date.now() + ahead), clock, age };
 }
 
 /** Waits without `expect.poll`, which works only inside tests. */
@@ -72,20 +81,4 @@ async function refreshedOnce(store: TokenStore): Promise<void> {
     assert.ok(performance.now() - start < 10_000, 'The token set was not imported and refreshed.');
     await delay(2);
   }
-}
-
-/** Retries wait less than this, and refreshes of tokens longer. */
-const LONG_MS = 15_000;
-
-/** A clock with which repeated requests do not wait. @param waits receives their waits */
-export function impatientClock(waits: number[] = []): Clock {
-  return {
-    ...systemClock,
-    sleep: async (ms, signal) => {
-      if (ms >= LONG_MS) return systemClock.sleep(ms, signal);
-      signal?.throwIfAborted();
-      waits.push(ms);
-      await setImmediate();
-    },
-  };
 }

@@ -1,10 +1,31 @@
 import { createSealer } from '../../../src/tokens/seal.ts';
 import { openSqliteStore } from '../../../src/tokens/sqlite.ts';
-import type { State } from '../../../src/tokens/state.ts';
+import type { Rule, State } from '../../../src/tokens/state.ts';
 import type { TokenStore } from '../../../src/tokens/store.ts';
 
 export function memoryStore(now: () => number = Date.now): TokenStore {
   return openSqliteStore(':memory:', createSealer([]), { now });
+}
+
+/** A store as another process sees it, which opens it for each use. */
+export function storeAccess(open: () => TokenStore) {
+  const withStore = async <T>(work: (store: TokenStore) => Promise<T>): Promise<T> => {
+    const store = open();
+    try {
+      return await work(store);
+    } finally {
+      await store.close();
+    }
+  };
+  const update = <T>(rule: Rule<T>) => withStore((store) => store.update(rule));
+  return {
+    stored: async () => (await withStore((store) => store.read())).state!,
+    /** Changes what the store holds, as another process does. */
+    update,
+    /** Changes what the store holds, as only time or an administrator of the database can. */
+    alter: (changes: (state: State, now: number) => Partial<State>) =>
+      update((state, now) => ({ next: { ...state!, ...changes(state!, now) }, result: undefined })),
+  };
 }
 
 /** A store in memory. While it is broken, whoever uses the pair that it holds gets an unexpected error. */

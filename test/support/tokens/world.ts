@@ -3,11 +3,11 @@ import { expect, vi } from 'vitest';
 import { openPostgresStore } from '../../../src/tokens/postgres.ts';
 import { createSealer } from '../../../src/tokens/seal.ts';
 import { openSqliteStore } from '../../../src/tokens/sqlite.ts';
-import type { Rule, State } from '../../../src/tokens/state.ts';
-import type { TokenStore } from '../../../src/tokens/store.ts';
 import { startService, type Service } from '../../service/service.ts';
 import { askAt, type GraphqlAnswer } from '../gateway/ask-at.ts';
 import { runHere } from '../gateway/run-here.ts';
+import { storeAccess } from '../gateway/stores.ts';
+import { wrote } from '../gateway/written.ts';
 import { bundled } from '../processes/bundled.ts';
 import { served, startProcess, type Program, type Served } from '../processes/process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -37,7 +37,7 @@ interface WorldOptions {
   readonly store?: string;
 }
 
-/** A service, a token store and gateways as processes. Leaving its scope ends them all; none may have shown a secret. */
+/** A service, a token store and gateways as processes. Leaving its scope ends them all. */
 export async function startTokenWorld({ revoke = false, store }: WorldOptions = {}) {
   const program = await bundled('src/process.ts');
   const service = { ahead: 0 };
@@ -64,45 +64,17 @@ export async function startTokenWorld({ revoke = false, store }: WorldOptions = 
     ALLOW_ANONYMOUS: 'true',
     PAGES_PER_MINUTE: '0',
   };
-  const processes: Program[] = [];
-  const said: string[] = [];
-  const secrets = new Set([new URL(sandbox.tokenLink).pathname]);
   /** Exchanges that the test itself made. */
   const ours = new Set<Service['exchanges'][number]>();
 
-  const withStore = async <T>(work: (opened: TokenStore) => Promise<T>): Promise<T> => {
-    const sealer = createSealer([]);
-    const opened =
-      store === undefined ? openSqliteStore(path, sealer) : openPostgresStore(store, sealer);
-    try {
-      return await work(opened);
-    } finally {
-      await opened.close();
-    }
-  };
-  /** Changes what the store holds, as only time or an administrator of the database can. */
-  const alter = (changes: (state: State, now: number) => Partial<State>) => {
-    const rule: Rule<undefined> = (state, now) => ({
-      next: { ...state!, ...changes(state!, now) },
-      result: undefined,
-    });
-    return withStore((opened) => opened.update(rule));
-  };
-  const stored = async () => (await withStore((opened) => opened.read())).state!;
-  const tokens = async (args: readonly string[]) => {
-    const exit = await runHere(['tokens', ...args], env);
-    said.push(exit.stdout, exit.stderr);
-    return exit;
-  };
-  const start = (
-    args: readonly string[],
-    extra: Record<string, string> = {},
-    user?: number,
-  ): Program => {
-    const started = ends.use(startProcess([program, ...args], { env: { ...env, ...extra }, user }));
-    processes.push(started);
-    return started;
-  };
+  const { stored, alter } = storeAccess(() =>
+    store === undefined
+      ? openSqliteStore(path, createSealer([]))
+      : openPostgresStore(store, createSealer([])),
+  );
+  const tokens = (args: readonly string[]) => runHere(['tokens', ...args], env);
+  const start = (args: readonly string[], extra: Record<string, string> = {}, user?: number) =>
+    ends.use(startProcess([program, ...args], { env: { ...env, ...extra }, user }));
   const outcomes = (from = 0) =>
     sandbox.exchanges
       .slice(from)
@@ -110,13 +82,7 @@ export async function startTokenWorld({ revoke = false, store }: WorldOptions = 
       .map(({ outcome }) => outcome);
 
   return {
-    [Symbol.asyncDispose]: async () => {
-      await ends.disposeAsync();
-      for (const { refreshToken } of sandbox.exchanges) secrets.add(refreshToken);
-      if (store !== undefined) secrets.add(new URL(store).password);
-      const everything = [...said, ...processes.map((one) => one.said)].join('\n');
-      for (const secret of secrets) expect(everything).not.toContain(secret);
-    },
+    [Symbol.asyncDispose]: () => ends.disposeAsync(),
     sandbox,
     env,
     /** Of the file, and of the folder that it is in. */
@@ -133,7 +99,7 @@ export async function startTokenWorld({ revoke = false, store }: WorldOptions = 
       const gateway = await served(start([], extra, user));
       const ask = async () => {
         const answer = await askAt(gateway.url, personUnlikeOthers());
-        said.push(JSON.stringify(answer));
+        wrote(JSON.stringify(answer));
         return answer;
       };
       const serves = async () => expect(await ask()).toEqual({ data: SERVED });
