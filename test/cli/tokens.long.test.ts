@@ -165,11 +165,15 @@ const CAUSES = {
   'no RECRUITING_URL': () => ({ env: { RECRUITING_URL: '' } }),
   'a service that is down': ({ service }) => service.close(),
   // The set
-  'a lost set': ({ alter }) => alter({ lost: true }),
+  'a lost set': ({ alter }) => alter({ lost: true, refusals: 4 }),
   'an uncertain set': ({ alter }) => alter({ claim: claimed() }),
   'an uncertain set, the service being down': async ({ alter, service }) => {
     await alter({ claim: claimed() });
     await service.close();
+  },
+  'an uncertain set after its expiry, and an unclear check': async ({ alter, service }) => {
+    await alter({ claim: claimed(), expiresAt: Date.now() });
+    service.answerChecks(BROKEN);
   },
   'a set that has ended by the clock': ({ alter }) => alter({ savedAt: Date.now() - 121 * DAY }),
   'a set that was moved': ({ alter }) => alter({ movedTo: 'sqlite:/elsewhere.db' }),
@@ -427,6 +431,7 @@ test.each<Row>([
   ['recover', 'an emergency file', /file \(\/.*unsaved-.*\) is in the token store now/, ok(1, 3)],
   ['recover', 'an emergency file, and a store that is gone', /in the token store now/, ok(1, 3)],
   ['recover', 'an uncertain set, the service being down', /Nothing was sent\. .* now \(ECONN/],
+  ['recover', 'an uncertain set after its expiry, and an unclear check', /was lost/, ok(2, 3)],
   ['recover', 'the exchange of another process', /sent\. host\/1 began.*recover` then/],
   ['recover', 'a set that was moved', /moved to another store \(sqlite:\/elsewhere\.db\)/],
   ['export', 'what is no address', /^That is not the address of a store/, kept(2)],
