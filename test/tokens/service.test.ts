@@ -68,9 +68,10 @@ const GRANT = {
 };
 const GRANTED = JSON.stringify(GRANT);
 const grant = (changes: object) => json(200, { ...GRANT, ...changes });
+const SENT = pairOf('1', { name: 'Its name' });
 const granted = (changes = {}): Exchange => ({
   kind: 'granted',
-  pair: pairOf('2', { expiresIn: 60, ...changes }),
+  pair: pairOf('2', { expiresIn: 60, name: SENT.name, ...changes }),
 });
 const SAME = { ...granted({ refreshToken: 'refresh-1' }), flaw: 'no new refresh token' };
 const limited = (retryAfter: number) => ({ kind: 'unsent', retryAfter });
@@ -214,7 +215,7 @@ describe('an exchange', () => {
       requests += 1;
       answer(response);
     });
-    const outcome = await serviceAt(url, direct, answerMs).exchange(pairOf('1'), always);
+    const outcome = await serviceAt(url, direct, answerMs).exchange(SENT, always);
     expect(outcome).toMatchObject(expected);
     expect(requests).toBe(1);
     if (outcome.kind === 'unclear') {
@@ -273,14 +274,14 @@ describe('through a proxy', () => {
     });
     const http = proxyAgent({ [name]: `${scheme}user:password@${new URL(proxy).host}` });
     const service = serviceAt('http://recruiting.test', http);
-    expect(await service.exchange(pairOf('1'), always)).toEqual(granted());
+    expect(await service.exchange(SENT, always)).toEqual(granted());
     expect(seen).toEqual([['http://recruiting.test/oauth/token', basic('user:password')]]);
   });
 
   test('that NO_PROXY excludes, the request goes directly', async () => {
     const url = await answering(json(200, GRANT));
     const http = proxyAgent({ HTTP_PROXY: await refusingAddress(), NO_PROXY: '127.0.0.1' });
-    expect(await serviceAt(url, http).exchange(pairOf('1'), always)).toEqual(granted());
+    expect(await serviceAt(url, http).exchange(SENT, always)).toEqual(granted());
   });
 });
 
