@@ -21,12 +21,11 @@ import { storeAccess } from '../support/gateway/stores.ts';
 import { cut, json, refusal } from '../service/replies.ts';
 import { cutAfterGrant, grantedWithStatus500 } from '../service/token-answers.ts';
 import { refusingAddress } from '../support/listening.ts';
+import { DAY } from '../support/random/manual-clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { startServer } from '../support/test-server.ts';
 import { claimOf, pairOf } from '../tokens/values.ts';
 
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
 const [KEY, OTHER_KEY] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64'));
 const MADE_UP = JSON.stringify({ access_token: 'made-up', refresh_token: 'made-up-refresh' });
 const BROKEN = json({ oops: true }, 500);

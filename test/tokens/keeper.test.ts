@@ -20,10 +20,6 @@ import { sleepIn, VirtualTime } from './simulate/virtual-time.ts';
 import * as values from './values.ts';
 
 const { claimOf, exchanged, imported, importOf, LIFE, NOON, pairOf, saveOf } = values;
-const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 const UNCLEAR = { kind: 'unclear', why: 'cut', answer: null } as const;
 const REFUSED: Exchange = { kind: 'invalid-grant' };

@@ -26,11 +26,9 @@ import {
   type Rule,
   type State,
 } from '../../src/tokens/state.ts';
+import { DAY, HOUR, MINUTE } from '../support/random/manual-clock.ts';
 import { claimOf, exchanged, imported, importOf, LIFE, NOON, pairOf, saveOf } from './values.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 const EXPIRY = NOON + LIFE * 1000;
 const TWO_THIRDS = NOON + (LIFE * 1000 * 2) / 3;
 const END = NOON + 120 * DAY;
