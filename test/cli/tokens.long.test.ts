@@ -218,6 +218,10 @@ const CAUSES = {
     await waitingPair(operator);
     rmSync(operator.storePath);
   },
+  'an emergency file of another service, and an empty store': async (operator) => {
+    await waitingPair(operator, { service: 'https://other.example.com' });
+    return { env: emptyStore(operator) };
+  },
   'an emergency file, and an empty store': async (operator) => {
     await waitingPair(operator);
     return { env: emptyStore(operator) };
@@ -382,7 +386,7 @@ test.each<Row>([
   ['status --json', 'nothing', AS_JSON, ok(1, 2)],
   ['status', 'a service that is down', /healthy/, ok(1, 2)],
   ['status', 'no RECRUITING_URL', /healthy/, ok(1, 2)],
-  ['status', 'a lost set', /State +LOST\n[^]*lost: .*tokens import <link>/, hasNone('lost')],
+  ['status', 'a lost set', /State +LOST\n[^]*Refresh token +has ended[^]*lost: /, hasNone('lost')],
   ['status', 'a lost answer', /Unclear +the last[^]*Run `tokens re/, trouble('uncertain', 2)],
   ['status', 'an emergency file', /Emergency file +\/.*unsaved-.*-3\.json/, trouble('unsaved')],
   ['status', 'a damaged emergency file', /Emergency file +\/.*unsaved-/, trouble('unsaved')],
@@ -391,6 +395,12 @@ test.each<Row>([
   ['status', 'the exchange of another process', /Under way +host\/1 began/, ok(1, 2)],
   ['status', 'a refusal of revoked tokens', /Refused +once: too early, or/, trouble('late', 2)],
   ['status', 'a move', /MOVED to another store\n[^]*\(sqlite:\/.*other\.db\)/, hasNone('moved')],
+  [
+    'status',
+    'an emergency file of another service, and an empty store',
+    HAS_NO_FILE,
+    hasNone('missing'),
+  ],
   ['status', 'an emergency file, and an empty store', /\n {2}unsaved: /, trouble('unsaved')],
   [
     'status',

@@ -60,6 +60,18 @@ test('a token without a lifetime lives an hour, or as the option says, also befo
   expect(await secondsLeft({ lifetimes: { accessToken: 100_000 } }, 9)).toBeCloseTo(100_000, -2);
 });
 
+test('a new token is renewed again only once fetch has seen that it is accepted', async () => {
+  const { keeper, url, seen } = await openKeeper();
+  await keeper.import(SIGN_IN);
+  seen.refuses = 0;
+  const renewed = async (replays = 3) => keeper.afterRefusal(await keeper.token(), '', replays);
+  expect(await renewed(4)).toBeUndefined();
+  expect(await renewed()).toMatchObject({ value: 'access-3' });
+  expect(await renewed()).toBeUndefined();
+  expect((await keeper.fetch(`${url}/api`)).status).toBe(200);
+  expect(await renewed()).toMatchObject({ value: 'access-4' });
+});
+
 test('a 401 that does not mean expiry is returned and reported, and nothing is exchanged for it', async () => {
   const { keeper, url, seen } = await openKeeper({ meansExpired: (challenge) => challenge !== '' });
   await keeper.import(SIGN_IN);
@@ -132,6 +144,18 @@ test('a keeper that was closed sends nothing, has closed its store, and can be c
   for (const call of calls) await expect(call).rejects.toMatchObject(refusal);
   expect(seen.bodies).toEqual([]);
   await keeper.close();
+});
+
+test('fetch returns a 401 that arrives once the keeper is closed', async () => {
+  const ends = { close: async () => {} };
+  const send = async () => {
+    await ends.close();
+    return new Response(null, { status: 401 });
+  };
+  const { keeper, url } = await openKeeper({ fetch: send });
+  await keeper.import(SIGN_IN);
+  ends.close = () => keeper.close();
+  expect((await keeper.fetch(`${url}/api`)).status).toBe(401);
 });
 
 /**

@@ -16,6 +16,7 @@ import { StoreUnavailable } from '../../src/tokens/store.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { memoryStore } from '../support/gateway/stores.ts';
 import { quickFolder } from '../support/temporary-folder.ts';
+import { DAY, HOUR, MINUTE } from '../support/random/manual-clock.ts';
 import { sleepIn, VirtualTime } from './simulate/virtual-time.ts';
 import * as values from './values.ts';
 
@@ -72,11 +73,8 @@ interface Faults {
 const gets = (outcome: string) => `a caller gets ${outcome}`;
 const sends = (name: string | number) => `refresh-${name} is sent`;
 
-/** A request that was sent again so often, which the service refuses with this detail. */
-const asks =
-  (detail: string, sentAgain = 0) =>
-  (world: World) =>
-    void world.ask(detail, sentAgain);
+/** A request, which the service refuses with this detail. */
+const asks = (detail: string) => (world: World) => void world.ask(detail);
 const ask = asks('token_expired');
 /** Another process changes the store. */
 const puts = (rule: Rule<unknown>) => (world: World) => world.store.update(rule);
@@ -242,26 +240,6 @@ test.each<Row>([
     seen: [
       gets('no other'),
       sends(2),
-      gets('access-next'),
-      gets('no other'),
-      sends('next'),
-      gets('access-next'),
-    ],
-  },
-  {
-    fault:
-      'a service that cannot be asked: a refused token is renewed once more, the next only after one was accepted',
-    check: null,
-    happens: [
-      [tells('accepted', 2), asks('token_expired', 4), asks('token_expired', 3), 1],
-      [asks('token_expired', 3), 1, asks('token_expired', 3), 1],
-      [tells('accepted', 4), asks('token_expired', 3), 1],
-    ],
-    seen: [
-      gets('no other'),
-      sends(2),
-      gets('access-next'),
-      sends('next'),
       gets('access-next'),
       gets('no other'),
       sends('next'),
@@ -667,9 +645,9 @@ async function worldOf({
     await time.pass(3 * MINUTE);
     await closed;
   });
-  const request = async (detail: string, sentAgain: number) => {
+  const request = async (detail: string) => {
     try {
-      const token = await keeper.afterRefusal(await keeper.token(), detail, sentAgain);
+      const token = await keeper.afterRefusal(await keeper.token(), detail, 0);
       seen.push(gets(token?.value ?? 'no other'));
     } catch (error) {
       seen.push(gets(String(codeOf(error))));
