@@ -103,6 +103,12 @@ type Row = [
   upstream?: Counts,
 ];
 
+/** A GET of a path, which is logged only if something is served there. */
+const get = (path: string, line: Line, headers: Record<string, string> = {}): Row => [
+  `GET ${path}`,
+  { path, headers },
+  { method: 'GET', path: undefined, ...line },
+];
 const page = (count: number) => `{ persons(first: ${count}) { items { id } } }`;
 const DRAIN = '{ allPersons { id } }';
 const applicationOf = (client: string, name: string, version: string) => ({
@@ -111,11 +117,7 @@ const applicationOf = (client: string, name: string, version: string) => ({
 });
 
 test.each<Row>([
-  ...['/health', '/ready'].map((path): Row => [
-    `a probe of ${path}`,
-    { path },
-    { ...STRANGER, level: 20, method: 'GET', path },
-  ]),
+  ...['/health', '/ready'].map((path) => get(path, { ...STRANGER, level: 20, path })),
   [
     'a drain with an id of its caller',
     { query: DRAIN, headers: { 'x-request-id': 'from-the-caller_1.2' } },
@@ -163,30 +165,24 @@ test.each<Row>([
     { query: 'mutation { nothing }', headers: { 'x-api-key': 'of Max' } },
     DENIED,
   ],
-  ...['/x/health', '//health', '/health/', '/rsk_secret/max@example.com?of=Max'].map(
-    (path): Row => [path, { path }, { ...DENIED, method: 'GET', path: undefined }],
+  ...['/x/health', '//health', '/health/', '/rsk_secret/max@example.com?of=Max'].map((path) =>
+    get(path, DENIED),
   ),
-  [
-    'an operation in a path that resembles a probe',
-    { path: '/graphql?query=/health' },
-    { ...DENIED, method: 'GET' },
-  ],
-  [
-    'an unknown path',
-    { path: '/elsewhere', headers: { 'x-api-key': KEY } },
-    { ...NOTHING, method: 'GET', path: undefined, status: 404, code: 'BAD_USER_INPUT' },
-  ],
+  get('/graphql?query=/health', { ...DENIED, path: '/graphql' }),
+  get('/elsewhere', { ...NOTHING, status: 404, code: 'BAD_USER_INPUT' }, { 'x-api-key': KEY }),
   ...Object.entries({
     200: undefined,
     403: 'FORBIDDEN',
     409: 'BAD_USER_INPUT',
     429: 'RATE_LIMITED',
     500: 'INTERNAL_SERVER_ERROR',
-  }).map(([status, code]): Row => [
-    `a path of a plugin, with status ${status}`,
-    { path: `/of-a-plugin/${status}`, headers: { 'x-api-key': KEY } },
-    { ...NOTHING, method: 'GET', path: undefined, status: Number(status), code },
-  ]),
+  }).map(([status, code]) =>
+    get(
+      `/of-a-plugin/${status}`,
+      { ...NOTHING, status: Number(status), code },
+      { 'x-api-key': KEY },
+    ),
+  ),
   ...['x'.repeat(65), '{"level":60}', 'a"b'].map((odd): Row => [
     `a request id and an application of an unusual form: ${odd}`,
     { headers: { 'x-request-id': odd, ...applicationOf('graphql-client', odd, odd) } },
@@ -318,30 +314,23 @@ test('a caller who leaves is logged and counted as LEFT, without an id of the se
 test('gauges show how many drains run and wait, and how many requests wait for their turn', async () => {
   const config = { drainConcurrency: 1, upstreamConcurrency: 2 };
   await using busy = await startGatewayOverService({ persons: 100 }, { config });
-  const gauges = async () => {
-    const text = await busy.gateway.metrics.text();
-    return Array.from(
-      text.matchAll(/^recruiting_(\w+_waiting|drains_running)\b(.*)/gm),
-      ([, ...sample]) => sample.join(''),
-    );
-  };
+  const gauges = async () =>
+    [...(await samples(busy))].filter(([series]) => /_waiting|drains_running/.test(series));
   const gate = Promise.withResolvers<void>();
   busy.service.answer(after(gate.promise, honest));
   const answers = Array.from({ length: 5 }, (_, at) => [
     busy.ask(`{ allPersons(limit: 100) { id n${at}: firstName } }`),
     busy.ask(page(at + 1)),
   ]);
-  await expect
-    .poll(gauges, { interval: 5 })
-    .toEqual([
-      'upstream_requests_waiting{priority="interactive"} 3',
-      'upstream_requests_waiting{priority="drain"} 4',
-      'drains_running 4',
-      'drains_waiting 1',
-    ]);
+  await expect.poll(gauges, { interval: 5 }).toEqual([
+    ['recruiting_upstream_requests_waiting{priority="interactive"}', 3],
+    ['recruiting_upstream_requests_waiting{priority="drain"}', 4],
+    ['recruiting_drains_running', 4],
+    ['recruiting_drains_waiting', 1],
+  ]);
   gate.resolve();
   await Promise.all(answers.flat());
-  for (const sample of await gauges()) expect(sample).toMatch(/ 0$/);
+  expect((await gauges()).map(([, value]) => value)).toEqual([0, 0, 0, 0]);
 });
 
 const sendAs = (id: string, count: number) =>
@@ -384,8 +373,8 @@ function upstreamIds(from: number): unknown[] {
   return gateway.service.received.slice(from).map(({ headers }) => headers['x-request-id']);
 }
 
-async function samples(): Promise<Map<string, number>> {
-  return samplesOf(await gateway.gateway.metrics.text());
+async function samples(of = gateway): Promise<Map<string, number>> {
+  return samplesOf(await of.gateway.metrics.text());
 }
 
 /** How much the series of some metrics of the gateway grew in this test. */
