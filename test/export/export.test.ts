@@ -1,5 +1,5 @@
 /** What `export` writes, and what it says and returns. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { exportProgress } from '../../src/cli/export-progress.ts';
@@ -214,10 +214,18 @@ test('the service of the settings is exported beside a gateway on the same token
     RECRUITING_URL: service.url,
     RECRUITING_SCHEMA: 'schema/rich.graphql',
     TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
-    AUTH_API_KEYS: '',
+    AUTH_API_KEYS: `portal:${'0'.repeat(64)}:read`,
+    ALLOWED_HOSTS: 'hr.example.com',
+    INTROSPECTION: 'off',
+    TRUSTED_DOCUMENTS: folder.file('trusted.json'),
+    TRUSTED_DOCUMENTS_ONLY: 'true',
+    MAX_DEPTH: '1',
+    MAX_ALIASES: '1',
+    MAX_TOKENS: '10',
     DRAIN_MAX_ITEMS: '1',
     PAGES_PER_MINUTE: '1',
   };
+  writeFileSync(env.TRUSTED_DOCUMENTS, '{"abc":"{ __typename }"}');
   const vacancies = (more = {}) =>
     runHere(['export', 'vacancies', '--fields', 'allCandidates { id }'], { ...env, ...more });
   const empty = await vacancies();
@@ -231,7 +239,7 @@ test('the service of the settings is exported beside a gateway on the same token
   expect(stderr).not.toContain('Trying again');
   expect(stdout).toContain('},{"id":');
   // Two exports at the same time, each of which needs a refresh: one exchange serves both, and no token is lost.
-  const both = await Promise.all([vacancies(), vacancies()]);
+  const both = await Promise.all([vacancies(), runHere(['export', 'persons'], env)]);
   expect(both.map((each) => each.code)).toEqual([0, 0]);
   expect((await runHere(['tokens', 'status'], env)).stdout).not.toMatch(/lost|uncertain/);
 });

@@ -4,6 +4,7 @@ import {
   lstatSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -76,6 +77,15 @@ async function interrupt(file: string, change = (state: string) => state, ...opt
   writeFileSync(`${file}.part.state`, change(readFileSync(`${file}.part.state`, 'utf8')));
 }
 
+/** Stops an export, and puts a link to a file of somebody else in the place of one of its own. */
+const planted = (suffix: string) => async (file: string) => {
+  await interrupt(file);
+  const other = `${file}.of-somebody-else`;
+  if (existsSync(file + suffix)) renameSync(file + suffix, other);
+  else writeFileSync(other, 'precious\n');
+  symlinkSync(other, file + suffix);
+};
+
 /** What there can be, and how it came there. */
 const LEFT = {
   'a file': async (file) => writeFileSync(file, 'precious\n', { mode: 0o644 }),
@@ -99,6 +109,9 @@ const LEFT = {
     interrupt(file, (state) => state.replace('"faults":0', '"faults":1')),
   'an export whose last record is gone': (file) =>
     interrupt(file, (state) => state.replace(/"after":"[^"]*"/, '"after":"of another record"')),
+  'an export whose file is a link': planted('.part'),
+  'an export whose state is a link': planted('.part.state'),
+  'an export whose lock is a link': planted('.part.lock'),
 } satisfies Record<string, (file: string) => Promise<void>>;
 
 const CONTINUED = /^Continuing .*: 500 records were written before\.\n[^]*600 records in /;
@@ -111,7 +124,7 @@ type NextRun = [
   options: string,
   code: number,
   says: RegExp,
-  /** Default: all persons. With exit code 2, everything stays as it is. */
+  /** Default: all persons. With the exit codes 1 and 2, everything stays as it is. */
   gives?: () => string,
 ];
 
@@ -140,6 +153,9 @@ test.each<NextRun>([
   ['an export whose last commit is damaged', '--resume', 0, CONTINUED],
   ['an export with a value that could not be read', '--resume', 3, / null: 1\n$/],
   ['an export whose last record is gone', '--resume', 0, CONTINUED],
+  ['an export whose file is a link', '--resume', 1, /cannot be written \(ELOOP\)/],
+  ['an export whose state is a link', '--resume', 1, /cannot be written \(ELOOP\)/],
+  ['an export whose lock is a link', '', 1, /cannot be written \(ELOOP\)/],
 ])('after %s, the next run with "%s"', async (left, options, code, says, gives = () => whole) => {
   using folder = temporaryFolder();
   const file = folder.file('persons');
@@ -150,7 +166,7 @@ test.each<NextRun>([
   const { stderr, ...ended } = await runHere(exportTo(file, ...options.split(' ').filter(Boolean)));
   expect(ended).toEqual({ code, stdout: '' });
   expect(stderr).toMatch(says);
-  expect(files()).toEqual(code === 2 ? before : [['persons', gives()]]);
+  expect(files()).toEqual([1, 2].includes(code) ? before : [['persons', gives()]]);
   // A new file is for its owner only.
   if (stderr.includes('Exporting')) expect(statSync(file).mode & 0o777).toBe(0o600);
 });

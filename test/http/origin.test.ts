@@ -66,7 +66,9 @@ describe('host names', () => {
     }
     const lines = logged.filter(({ msg, status }) => msg === 'request' && status === 421);
     if (others !== '')
-      expect(lines).toContainEqual(expect.objectContaining({ host: 'evil.example', code: 'FORBIDDEN' }));
+      expect(lines).toContainEqual(
+        expect.objectContaining({ host: 'evil.example', code: 'FORBIDDEN' }),
+      );
     // What is not the name of a host may be anything that a caller wrote.
     expect(JSON.stringify(logged)).not.toContain('mustermann');
     const warnings = logged.filter(({ msg }) => String(msg).includes('Until ALLOWED_HOSTS lists'));
