@@ -8,7 +8,7 @@ import { made } from './made.ts';
  * lists below records that can be found again by their id, at a path, or not at all, and filters with the names of the
  * gateway's own arguments.
  */
-export const fullSdl = /* GraphQL */ `
+export const fullSdl = `
   scalar DateTime @specifiedBy(url: "https://scalars.graphql.org/andimarek/date-time")
   scalar Json
 
@@ -53,10 +53,7 @@ export const fullSdl = /* GraphQL */ `
     lead: Candidate
   }
 
-  type Robot {
-    model: String!
-    id: ID!
-  }
+  type Robot { model: String! id: ID! }
 
   "No field finds one by its id, and no list has all of them."
   type Agency {
@@ -64,78 +61,28 @@ export const fullSdl = /* GraphQL */ `
     label: String!
     offices(first: Int, after: String): OfficePage!
   }
-  type Office {
-    id: ID!
-  }
+  type Office { id: ID! }
 
   union Applicant = Candidate | Robot
   union Contact = Candidate | Agency
 
-  type Event {
-    at: DateTime!
-    text: String
-    by: Named
-  }
+  type Event { at: DateTime! text: String by: Named }
 
-  type Company {
-    id: ID!
-    people(first: Int, after: String): CandidatePage!
-    parent: Company
-  }
-  type Viewer {
-    company: Company
-    settings: Settings!
-  }
-  type Settings {
-    events(first: Int, after: String): EventPage!
-  }
+  type Company { id: ID! people(first: Int, after: String): CandidatePage! parent: Company }
+  type Viewer { company: Company settings: Settings! }
+  type Settings { events(first: Int, after: String): EventPage! }
 
-  type CandidatePage {
-    items: [Candidate]!
-    pageInfo: PageInfo!
-    total: Int!
-  }
-  type StrictCandidatePage {
-    items: [Candidate!]!
-    pageInfo: PageInfo!
-  }
-  type VacancyPage {
-    items: [Vacancy]!
-    pageInfo: PageInfo!
-  }
-  type OpeningPage {
-    items: [Vacancy!]!
-    pageInfo: PageInfo!
-  }
-  type ApplicantPage {
-    items: [Applicant!]
-    pageInfo: PageInfo
-  }
-  type ContactPage {
-    items: [Contact]
-    pageInfo: PageInfo!
-  }
-  type NamedPage {
-    items: [Named]!
-    pageInfo: PageInfo!
-  }
-  type EventPage {
-    items: [Event!]!
-    pageInfo: PageInfo!
-  }
-  type OfficePage {
-    items: [Office!]!
-    pageInfo: PageInfo!
-  }
-  type TagPage {
-    items: [String!]!
-    pageInfo: PageInfo!
-  }
-  type PageInfo {
-    first: Int!
-    hasNextPage: Boolean!
-    endCursor: String
-  }
+  type CandidatePage { items: [Candidate]! pageInfo: PageInfo! total: Int! }
+  type StrictCandidatePage { items: [Candidate!]! pageInfo: PageInfo! }
+  type VacancyPage { items: [Vacancy]! pageInfo: PageInfo! }
+  type OpeningPage { items: [Vacancy!]! pageInfo: PageInfo! }
+  type ApplicantPage { items: [Applicant!] pageInfo: PageInfo }
+  type ContactPage { items: [Contact] pageInfo: PageInfo! }
+  type NamedPage { items: [Named]! pageInfo: PageInfo! }
+  type EventPage { items: [Event!]! pageInfo: PageInfo! }
+  type OfficePage { items: [Office!]! pageInfo: PageInfo! }
+  type TagPage { items: [String!]! pageInfo: PageInfo! }
+  type PageInfo { first: Int! hasNextPage: Boolean! endCursor: String }
 
   input CandidateFilter {
     stage: [Stage!]
@@ -144,10 +91,7 @@ export const fullSdl = /* GraphQL */ `
     nested: CandidateFilter
     minScore: Float = 0
   }
-  input VacancyBy @oneOf {
-    id: Int
-    title: String
-  }
+  input VacancyBy @oneOf { id: Int title: String }
 
   type Query {
     "Candidates, thirty at a time."
@@ -184,9 +128,7 @@ export const fullSdl = /* GraphQL */ `
     hire(candidate: Int!, vacancy: Int!): Applicant
     open(id: Int!): Vacancy
   }
-  type Subscription {
-    hired: Candidate
-  }
+  type Subscription { hired: Candidate }
 `;
 
 /**

@@ -1,5 +1,5 @@
 import { buildSchema, type GraphQLError } from 'graphql';
-import { systemClock, type Clock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/clock.ts';
 import type { ErrorPolicy } from '../../../src/http/error-policy.ts';
 import type { ExchangeTelemetry, Stages } from '../../../src/http/exchange.ts';
 import { plugin, createHandler, type Handler } from '../../../src/http/handler.ts';
@@ -15,12 +15,7 @@ export function handlerOf(
   {
     errors = THROWING,
     telemetry = noTelemetry,
-    clock = systemClock,
-  }: {
-    errors?: ErrorPolicy;
-    telemetry?: ExchangeTelemetry;
-    clock?: Clock;
-  } = {},
+  }: { errors?: ErrorPolicy; telemetry?: ExchangeTelemetry } = {},
 ): Handler {
   const schema = buildSchema('type Query { any: Int }');
   return createHandler({
@@ -28,7 +23,7 @@ export function handlerOf(
     plugins: stages.map((stage) => plugin(stage)),
     errors,
     telemetry,
-    clock,
+    clock: systemClock,
   });
 }
 

@@ -2,46 +2,23 @@ import { makeExecutableSchema, type PageArgs, pageOf } from '../../service/lists
 import type { TestGatewayOptions } from './gateway.ts';
 import { startGatewayOverService } from './over-service.ts';
 
-const TEAMS_SDL = /* GraphQL */ `
+const TEAMS_SDL = `
   type Query {
     "Without \`lead\` all teams; with null those that have none."
     teams(first: Int, after: String, lead: String, where: TeamFilter): TeamPage!
     team(id: ID!): Team
   }
-  type Mutation {
-    addTeam: Team
-    addMember(team: ID!): Team
-  }
-  input TeamFilter {
-    lead: String
-  }
-  type Team {
-    id: ID
-    number: Int!
-    members(first: Int, after: String): MemberPage!
-  }
-  type Member {
-    id: ID!
-  }
-  type TeamPage {
-    items: [Team!]!
-    total: Int
-    pageInfo: PageInfo!
-  }
-  type MemberPage {
-    items: [Member!]!
-    total: Int
-    pageInfo: PageInfo!
-  }
-  type PageInfo {
-    first: Int!
-    hasNextPage: Boolean!
-    endCursor: String
-  }
+  type Mutation { addTeam: Team addMember(team: ID!): Team }
+  input TeamFilter { lead: String }
+  type Team { id: ID number: Int! members(first: Int, after: String): MemberPage! }
+  type Member { id: ID! }
+  type TeamPage { items: [Team!]! total: Int pageInfo: PageInfo! }
+  type MemberPage { items: [Member!]! total: Int pageInfo: PageInfo! }
+  type PageInfo { first: Int! hasNextPage: Boolean! endCursor: String }
 `;
 
 interface Team {
-  id: string | null;
+  readonly id: string;
   readonly number: number;
   readonly lead: string | null;
   readonly members: { readonly id: string }[];
@@ -58,7 +35,7 @@ const MEMBERS_OF_A_PAGE = 5;
  *
  * @param options `total` is the count that the pages of teams report. Default: the right one
  */
-export async function startTeams(
+export function startTeams(
   options: { teams: number; members?: number; total?: (() => unknown) | undefined },
   gateway: TestGatewayOptions = {},
 ) {
@@ -86,11 +63,10 @@ export async function startTeams(
       members: ({ members }: Team, args: PageArgs) => pageOf(members, args, MEMBERS_OF_A_PAGE),
     },
   };
-  const world = await startGatewayOverService(
+  return startGatewayOverService(
     { schema: makeExecutableSchema(TEAMS_SDL, resolvers) },
     { snapshot: TEAMS_SDL, ...gateway, config: { mutations: 'all', ...gateway.config } },
   );
-  return Object.assign(world, { teams });
 }
 
 function newTeam(number: number, members: number): Team {

@@ -1,25 +1,18 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
-/**
- * A transaction pooler, like PgBouncer in its transaction mode: between transactions a client has no connection of the
- * server, and gets one for the next that another client may have had before.
- */
-export interface Pooler {
-  readonly port: number;
-  /** Cuts the client at its next COMMIT: before the server gets it, or after it has committed. Once. */
-  cutAtCommit(when: 'before' | 'after'): Promise<void>;
-  /** Keeps the next COMMIT, and the transaction open, as a client does that is stopped before it. Once. */
-  stopAtCommit(): Promise<void>;
-  close(): Promise<void>;
-}
+export type Pooler = Awaited<ReturnType<typeof startPooler>>;
 
 /** Ends what the server sends once a transaction is over (ReadyForQuery), and begins what a client sends at its end. */
 const IDLE = 'Z\0\0\0\u0005I';
 const TERMINATE = 'X';
 
-/** The driver sends a message only once the one before it is answered, so that no message has to be taken apart. */
-export async function startPooler(serverPort: number): Promise<Pooler> {
+/**
+ * Starts a transaction pooler, like PgBouncer in its transaction mode: between transactions a client has no connection
+ * of the server, and gets one for the next that another client may have had before. The driver sends a message only
+ * once the one before it is answered, so that no message has to be taken apart.
+ */
+export async function startPooler(serverPort: number) {
   /** Connections of the server that are free, by the first message of a client, which has its user and database. */
   const free = new Map<string, Socket[]>();
   /** Whose transaction a connection of the server has. */
@@ -89,7 +82,9 @@ export async function startPooler(serverPort: number): Promise<Pooler> {
     new Promise<void>((met) => void (fault = { when, met }));
   return {
     port: (listener.address() as AddressInfo).port,
-    cutAtCommit: next,
+    /** Cuts the client at its next COMMIT: before the server gets it, or after it has committed. Once. */
+    cutAtCommit: (when: 'before' | 'after') => next(when),
+    /** Keeps the next COMMIT, and the transaction open, as a client does that is stopped before it. Once. */
     stopAtCommit: () => next('never'),
     close: async () => {
       for (const socket of sockets) socket.destroy();

