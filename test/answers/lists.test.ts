@@ -3,7 +3,9 @@ import {
   startGatewayOverService,
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
-import { altered, type AnsweredPage, json, text } from '../service/replies.ts';
+import { everyHook } from '../support/gateway/every-hook.ts';
+import { fullSdl, fullService } from '../service/full.ts';
+import { altered, honest, type AnsweredPage, json, text } from '../service/replies.ts';
 
 type Path = (string | number)[];
 
@@ -52,8 +54,7 @@ test.each(WAYS)('errors of records in %s have the path of the caller', async (_,
   ];
   world.service.answer(withErrors(sent));
   const { data, errors = [] } = await world.ask(query);
-  const records = at.reduce((value, step) => (value as never)[step], data as unknown);
-  const names = (records as { name: unknown }[]).map(({ name }) => name === null);
+  const names = (valueAt(data, at) as { name: unknown }[]).map(({ name }) => name === null);
   expect(names).toEqual([false, true, true]);
   expect(errors.map(({ message }) => message).toSorted()).toEqual(
     sent.map(({ message }) => message).toSorted(),
@@ -86,6 +87,10 @@ test.each(WAYS)(
   },
 );
 
+function valueAt(data: unknown, path: Path): unknown {
+  return path.reduce((value, step) => (value as never)[step], data);
+}
+
 const at = (...path: unknown[]) => ({ message: 'Oops.', path });
 
 test.each<[string, unknown]>([
@@ -107,10 +112,10 @@ test.each<[string, unknown]>([
 ])('an odd error does not affect the data that comes with it: %s', async (_, error) => {
   for (const [, query] of WAYS) {
     world.service.answer(altered(() => {}));
-    const { data: honest } = await world.ask(query);
+    const { data: unspoilt } = await world.ask(query);
     world.service.answer(withErrors([error]));
     const { data, errors = [] } = await world.ask(query);
-    expect(data, query).toEqual(honest);
+    expect(data, query).toEqual(unspoilt);
     expect(errors, query).toHaveLength(1);
     expect(errors[0]!.message, query).toMatch(
       /^Oops\.$|^The recruiting service reported an error\.$/,
@@ -154,57 +159,124 @@ test.each<[string, (answer: { data: Data }) => unknown]>([
   }
 });
 
+const ROWS = `
+  scalar Any
+  type Query { rows(first: Int, after: String): Rows! row(id: ID!): Row }
+  type Rows { items: [Row!]! pageInfo: PageInfo! }
+  type Row { id: ID! size: Any many: [Any] }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }`;
+
+test.each<[string, (data: string) => string]>([
+  ['with extensions before the data', (data) => `{"extensions":{"cost":12},${data}}`],
+  ['with extensions behind the data', (data) => `{${data},"extensions":{"cost":12}}`],
+  ['with null errors', (data) => `{${data},"errors":null,"extensions":null}`],
+  ['behind a byte order mark', (data) => `\uFEFF{${data}}`],
+  ['with white space', (data) => `\r\n\t ${JSON.stringify(JSON.parse(`{${data}}`), null, 2)}\n`],
+  ['with other escapes', (data) => `{${data.replaceAll('Ada', '\\u0041d\\u0061')}}`],
+])('an answer %s has the records that it says', async (_, spell) => {
+  const records = [{ id: '1', name: 'Ada é "\\/ \u2028 😀' }];
+  const page = { items: records, pageInfo: { hasNextPage: false, endCursor: null } };
+  for (const [, query, path] of WAYS) {
+    world.service.answer(text(spell(`"data":${JSON.stringify({ persons: page })}`), 200));
+    const { data, errors } = await world.ask(query);
+    expect([valueAt(data, path), errors ?? []]).toEqual([records, []]);
+  }
+});
+
 test('a custom scalar of a record is passed as it is, with an error inside of it', async () => {
-  const snapshot = `
-    scalar Json
-    type Query { rows(first: Int, after: String): Rows! }
-    type Rows { items: [Row!]! pageInfo: PageInfo! }
-    type Row { id: ID! extra: Json }
-    type PageInfo { hasNextPage: Boolean! endCursor: String }`;
-  await using gateway = await startGatewayOverService({}, { snapshot });
+  await using gateway = await startGatewayOverService({}, { snapshot: ROWS });
   const deep = JSON.parse('['.repeat(400) + ']'.repeat(400)) as unknown;
-  const extra = [{ a: [null, 1.5, 'x'], __typename: 'PageInfo', _rs: 1 }, { b: deep }];
+  const size = [{ a: [null, 1.5, 'x'], __typename: 'PageInfo', _rs: 1 }, { b: deep }];
   const path = ['rows', 'items', 0, 'x', 0, 'a', 0];
   const pageInfo = { hasNextPage: false, endCursor: null };
-  const data = { rows: { items: [{ id: '1', x: extra }], pageInfo } };
+  const data = { rows: { items: [{ id: '1', x: size }], pageInfo } };
   gateway.service.answer(json({ data, errors: [{ message: 'Inside.', path }] }));
   for (const [query, records] of [
-    ['{ rows { items { x: extra } } }', ['rows', 'items']],
-    ['{ allRows { x: extra } }', ['allRows']],
-    ['{ rowsConnection { nodes { x: extra } } }', ['rowsConnection', 'nodes']],
+    ['{ rows { items { x: size } } }', ['rows', 'items']],
+    ['{ allRows { x: size } }', ['allRows']],
+    ['{ rowsConnection { nodes { x: size } } }', ['rowsConnection', 'nodes']],
   ] as const) {
     const answer = await gateway.ask(query);
-    expect(JSON.stringify(answer.data)).toContain(JSON.stringify(extra));
+    expect(JSON.stringify(answer.data)).toContain(JSON.stringify(size));
     expect(answer.errors).toEqual([{ message: 'Inside.', path: [...records, ...path.slice(2)] }]);
   }
 });
 
-test.each([
-  ['before the data', (data: string) => `{"extensions":{"cost":12},${data}}`],
-  ['behind the data', (data: string) => `{${data},"extensions":{"cost":12}}`],
-  ['with null errors', (data: string) => `{${data},"errors":null,"extensions":null}`],
-  ['behind a byte order mark', (data: string) => `\uFEFF{${data}}`],
-])('what the service adds to the data of a list is not part of it: %s', async (_, spell) => {
-  const nodes = [{ id: '1', name: 'Ada' }];
-  const page = { items: nodes, pageInfo: { hasNextPage: false, endCursor: null } };
-  world.service.answer(text(spell(`"data":${JSON.stringify({ persons: page })}`), 200));
-  const [, [, all], [, connection]] = WAYS;
-  expect(await world.ask(all)).toEqual({ data: { allPersons: nodes } });
-  expect(await world.ask(connection)).toEqual({ data: { personsConnection: { nodes } } });
+test('an error of one record is not that of another record in its request, and one without a path is of all', async () => {
+  await using gateway = await startGatewayOverService({}, { snapshot: ROWS });
+  const records = [1, 2].map((id) => `{ __typename: "Row", id: "${id}" }`);
+  const query = `{ _entities(representations: [${records.join()}]) { ... on Row { size } } }`;
+  const data = { _rsRecord0: null, _rsRecord1: null };
+  const answered = async (errors: object[]) => {
+    gateway.service.answer(json({ data, errors }));
+    const { errors: reported } = await gateway.ask(query);
+    return reported?.map(({ message, path }) => [message, path?.join('.')]);
+  };
+  expect(await answered([{ message: 'Closed', path: ['_rsRecord1'] }])).toEqual([
+    ['Closed', '_entities.1'],
+  ]);
+  expect(await answered([{ message: 'Closed' }])).toEqual([
+    ['Closed', '_entities.0'],
+    ['Closed', '_entities.1'],
+  ]);
 });
 
-test('ids that are longer numbers than JavaScript holds keep their digits', async () => {
-  const [first, second] = ['9007199254740993', '9007199254740995'].map(
-    (id) => `{"id":${id},"name":"Ada"}`,
+test('an error beside records that names a cost is passed on, and the page is not requested again', async () => {
+  await using gateway = await startGatewayOverService({}, { snapshot: ROWS });
+  const items = [{ id: '1', size: null }];
+  const rows = { items, pageInfo: { hasNextPage: false, endCursor: null } };
+  const message = 'The cost is too large.';
+  gateway.service.answer(
+    json({ data: { rows }, errors: [{ message, path: ['rows', 'items', 0, 'size'] }] }),
   );
-  for (const [field, query] of WAYS.slice(1)) {
-    world.service.answer(text(pageWith(first!, true)), text(pageWith(second!, false)));
-    const headers = { 'apollo-require-preflight': 'true' };
-    const response = await world.fetch(`/graphql?${new URLSearchParams({ query })}`, { headers });
-    expect(await response.text(), field).toContain(`[${first},${second}]`);
+  const { data, errors } = await gateway.ask('{ allRows { id size } }');
+  expect(data).toEqual({ allRows: items });
+  expect(errors).toMatchObject([{ message, path: ['allRows', 0, 'size'] }]);
+  expect(gateway.service.received).toHaveLength(1);
+});
+
+test('an error above the parent of a nested list is the error of that list', async () => {
+  const { schema } = fullService();
+  await using gateway = await startGatewayOverService({ schema }, { snapshot: fullSdl });
+  const message = 'You may not see this.';
+  const closed = altered((content) => {
+    const [key] = Object.keys(content.data);
+    Object.assign(content, { data: { [key!]: null }, errors: [{ message, path: [key] }] });
+  });
+  gateway.service.answer(honest, closed);
+  const { errors } = await gateway.ask('{ vacancy(id: 4) { id allCandidates { id } } }');
+  expect(errors).toMatchObject([{ message, path: ['vacancy', 'allCandidates'] }]);
+});
+
+test.each([
+  ['no plugin', []],
+  ['a plugin that sees the result', [everyHook()]],
+])('long integers of records keep their digits, ids too, with %s', async (_, plugins) => {
+  await using gateway = await startGatewayOverService({}, { snapshot: ROWS, plugins });
+  const [row, other] = ['9007199254740993', '9007199254740995'].map(
+    (id) => `{"id":${id},"size":-9007199254740993,"many":[1,9007199254740993]}`,
+  );
+  gateway.service.answer((response, received, service) => {
+    const isNext = received.body.includes('"next"');
+    const rows = `{"items":[${isNext ? other : row}],"pageInfo":{"hasNextPage":${!isNext},"endCursor":"next"}}`;
+    return text(`{"data":{"rows":${rows},"_rsRecord0":${row}}}`)(response, received, service);
+  });
+  const RECORD = '{ id size many }';
+  for (const [query, records] of [
+    [`{ rows { items ${RECORD} } }`, row],
+    [`{ __typename rows { items ${RECORD} } __type(name: "Row") { name } }`, row],
+    [`{ allRows ${RECORD} }`, `${row},${other}`],
+    [`{ rowsConnection(first: 60) { nodes ${RECORD} } }`, `${row},${other}`],
+    [
+      `{ _entities(representations: [{ __typename: "Row", id: "1" }]) { ... on Row ${RECORD} } }`,
+      row,
+    ],
+  ] as const) {
+    const response = await gateway.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query }),
+    });
+    expect(await response.text(), query).toContain(`[${records}]`);
   }
 });
-
-function pageWith(record: string, hasNextPage: boolean): string {
-  return `{"data":{"persons":{"items":[${record}],"pageInfo":{"hasNextPage":${hasNextPage},"endCursor":"1"}}}}`;
-}

@@ -110,8 +110,17 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
     if (added && isRoot) selections.push('own');
     // The gateway answers it itself at the root, and not beside an added field.
     const isLocal = !added && isRoot && chance(isForwarded ? 30 : 5);
-    if (isLocal) selections.push(`type: __type(name: "${scope.type.name}") { name }`);
+    if (isLocal) selections.push(introspection(scope.type.name));
     return `{ ${selections.join(' ')} }`;
+  }
+
+  function introspection(type: string): string {
+    const conditions = [condition(40), condition(40)];
+    return pick([
+      `type: __type(name: "${type}") { name${conditions[0]} kind${conditions[1]} }`,
+      `none: __type(name: "None") { name${conditions[0]} }`,
+      `__schema { t: __typename queryType { name${conditions[0]} } queryType { ... on __Type { kind${conditions[1]} } } }`,
+    ]);
   }
 
   function selection(scope: Scope): string {

@@ -1,9 +1,5 @@
 import { buildSchema } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { everyHook } from '../support/gateway/every-hook.ts';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { fullSdl, fullService } from '../service/full.ts';
-import { altered, honest, json, text } from '../service/replies.ts';
 import { canonical, startSideBySide, type SideBySide } from './side-by-side.ts';
 
 let answer: string;
@@ -88,18 +84,6 @@ test.each(Object.entries(PASSED_ON))('a caller gets %s as the service sent it', 
   );
 });
 
-test.each([
-  ['with white space', (body: string) => `\r\n\t ${JSON.stringify(JSON.parse(body), null, 2)}\n`],
-  ['with other escapes', (body: string) => body.replaceAll('Ada', '\\u0041d\\u0061')],
-  ['behind extensions', (body: string) => `{"extensions":{"a":1},${body.slice(1)}`],
-  ['with null for errors', (body: string) => `${body.slice(0, -1)},"errors":null}`],
-])('an answer %s is passed on', async (_, spelled) => {
-  const data = '{"a":"Ada é \\"\\\\/ \\u2028 😀","json":{"b":[1,{"a":null}],"a":{}}}';
-  answer = spelled(`{"data":${data}}`);
-  const { data: passed, errors = [] } = await world.through({ query: '{ a json }' });
-  expect([passed, errors]).toEqual([canonical(data), []]);
-});
-
 const LONG = ['12345678901234567890', '-9007199254740993', '9'.repeat(400)];
 
 test.each([...LONG, '9007199254740993', '0.1', '1.5e-7', '1e21', '4294967296'])(
@@ -118,80 +102,3 @@ test.each([...LONG, '9007199254740993', '0.1', '1.5e-7', '1e21', '4294967296'])(
     }
   },
 );
-
-const ROWS = `
-  scalar Any
-  type Query { rows(first: Int, after: String): Rows! row(id: ID!): Row }
-  type Rows { items: [Row!]! pageInfo: PageInfo! }
-  type Row { id: ID! size: Any many: [Any] }
-  type PageInfo { hasNextPage: Boolean! endCursor: String }`;
-
-test('an error of one record is not that of another record in its request, and one without a path is of all', async () => {
-  await using gateway = await startGatewayOverService({}, { snapshot: ROWS });
-  const records = [1, 2].map((id) => `{ __typename: "Row", id: "${id}" }`);
-  const query = `{ _entities(representations: [${records.join()}]) { ... on Row { size } } }`;
-  const data = { _rsRecord0: null, _rsRecord1: null };
-  const answered = async (errors: object[]) => {
-    gateway.service.answer(json({ data, errors }));
-    const { errors: reported } = await gateway.ask(query);
-    return reported?.map(({ message, path }) => [message, path?.join('.')]);
-  };
-  expect(await answered([{ message: 'Closed', path: ['_rsRecord1'] }])).toEqual([
-    ['Closed', '_entities.1'],
-  ]);
-  expect(await answered([{ message: 'Closed' }])).toEqual([
-    ['Closed', '_entities.0'],
-    ['Closed', '_entities.1'],
-  ]);
-});
-
-test('an error beside records that names a cost is passed on, and the page is not requested again', async () => {
-  await using gateway = await startGatewayOverService({}, { snapshot: ROWS });
-  const items = [{ id: '1', size: null }];
-  const rows = { items, pageInfo: { hasNextPage: false, endCursor: null } };
-  const message = 'The cost is too large.';
-  gateway.service.answer(
-    json({ data: { rows }, errors: [{ message, path: ['rows', 'items', 0, 'size'] }] }),
-  );
-  const { data, errors } = await gateway.ask('{ allRows { id size } }');
-  expect(data).toEqual({ allRows: items });
-  expect(errors).toMatchObject([{ message, path: ['allRows', 0, 'size'] }]);
-  expect(gateway.service.received).toHaveLength(1);
-});
-
-test('an error above the parent of a nested list is the error of that list', async () => {
-  const { schema } = fullService();
-  await using gateway = await startGatewayOverService({ schema }, { snapshot: fullSdl });
-  const message = 'You may not see this.';
-  const closed = altered((content) => {
-    const [key] = Object.keys(content.data);
-    Object.assign(content, { data: { [key!]: null }, errors: [{ message, path: [key] }] });
-  });
-  gateway.service.answer(honest, closed);
-  const { errors } = await gateway.ask('{ vacancy(id: 4) { id allCandidates { id } } }');
-  expect(errors).toMatchObject([{ message, path: ['vacancy', 'allCandidates'] }]);
-});
-
-test.each([
-  ['no plugin', []],
-  ['a plugin that sees the result', [everyHook()]],
-])('long integers of records keep their digits, with %s', async (_, plugins) => {
-  await using gateway = await startGatewayOverService({}, { snapshot: ROWS, plugins });
-  const row = '{"id":"1","size":-9007199254740993,"many":[1,9007199254740993]}';
-  const page = `{"items":[${row}],"pageInfo":{"hasNextPage":false,"endCursor":null}}`;
-  gateway.service.answer(text(`{"data":{"rows":${page},"_rsRecord0":${row}}}`));
-  for (const query of [
-    '{ rows { items { id size many } } }',
-    '{ __typename rows { items { id size many } } __type(name: "Row") { name } }',
-    '{ allRows { id size many } }',
-    '{ rowsConnection { nodes { id size many } } }',
-    '{ _entities(representations: [{ __typename: "Row", id: "1" }]) { ... on Row { id size many } } }',
-  ]) {
-    const response = await gateway.fetch('/graphql', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query }),
-    });
-    expect(await response.text(), query).toContain(row);
-  }
-});
