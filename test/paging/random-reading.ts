@@ -220,14 +220,15 @@ class Reading {
       change.do === 'insert' || change.do === 'remove' ? change.count : Infinity,
     );
     const areFew = changed.reduce((sum, count) => sum + count, 0) < this.pageLimit;
-    // The service's cursor may be of a hidden record, behind one that was inserted since.
-    const isExact = service.sizing === 'exact' && !this.isOffset(taken) && !this.hidesSome;
+    const isExact = service.sizing === 'exact' && !this.maySkip(taken);
     return areFew && isExact && service.shown.includes(taken.record);
   }
 
-  isOffset(taken: Taken): boolean {
+  /** Whether it is the service's own cursor of a page's end: an offset, or of a hidden record behind the last one. */
+  maySkip(taken: Taken): boolean {
     const { offset, size } = positionOf(taken);
-    return this.world.service.traits.kind === 'position' && offset === size - 1;
+    const { kind } = this.world.service.traits;
+    return offset === size - 1 && (kind === 'position' || this.hidesSome);
   }
 
   hasMoved(taken: Taken): boolean {
@@ -488,8 +489,7 @@ function startsOf(reading: Reading, after: Taken | undefined): number[] {
   if (!after) return [0];
   const own = all.indexOf(after.record) + 1;
   if (reading.leadsExactly(after)) return [own];
-  // The service's own cursor of the last record of a page skips what an offset skips.
-  if (reading.isOffset(after) || reading.hasMoved(after)) return range(0, all.length);
+  if (reading.maySkip(after) || reading.hasMoved(after)) return range(0, all.length);
   const next = after.list
     .slice(after.list.indexOf(after.record) + 1)
     .find((record) => all.includes(record));
