@@ -31,24 +31,6 @@ test('requests in flight with an expired token cause one refresh, each is sent a
   expect(new Set(tokens).size).toBe(1);
 });
 
-test('a request that was refused with an older token is sent again with the newest, without a refresh', async () => {
-  await using gateway = await startUsed();
-  const { service, ask } = gateway;
-  const { grants, sent } = counts(gateway);
-  const renewed = Promise.withResolvers<void>();
-  service.answer(after(renewed.promise, refusal('any')), refusal('token_expired'), honest);
-  const slow = ask(QUERY, { id: 1 });
-  await service.arrived(sent + 1);
-  expect((await ask(QUERY, { id: 2 })).errors).toBeUndefined();
-  expect(counts(gateway).grants).toBe(grants + 1);
-  renewed.resolve();
-  expect((await slow).errors).toBeUndefined();
-  expect(counts(gateway)).toEqual({ grants: grants + 1, sent: sent + 4 });
-  const [old, , newest, replayed] = service.received.slice(sent).map(({ token }) => token);
-  expect(replayed).toBe(newest);
-  expect(replayed).not.toBe(old);
-});
-
 test('a token that is refused as expired right after its refresh is a coded error, and not a loop', async () => {
   await using gateway = await startUsed();
   const { grants, sent } = counts(gateway);
