@@ -117,10 +117,14 @@ test('a gateway that cannot be opened leaves nothing open; settings are values o
   expect(await ask(PAGE)).toMatchObject(withCode('OPERATION_TOO_COMPLEX'));
 });
 
-test('a gateway opens while its database is down, and answers with a code until it is up', async () => {
+test('a gateway opens while its database is down, and answers with a code until it is up; its log names no values of errors', async () => {
   const TOKEN_STORE = 'postgres://me:secret@127.0.0.1:9/tokens';
-  const { ask } = await open({ settings: { TOKEN_STORE, TOKEN_RESCUE_DIR: folder.path } });
+  const { log, logged } = recordingLog();
+  const { ask } = await open({ settings: { TOKEN_STORE, TOKEN_RESCUE_DIR: folder.path }, log });
   expect(await ask(ALL)).toMatchObject(withCode('INTERNAL_SERVER_ERROR'));
+  // Described as in the gateway's own log, and not as pino does it.
+  const described = expect.objectContaining({ cause: expect.objectContaining({ type: 'Error' }) });
+  expect(logged).toContainEqual(expect.objectContaining({ err: described }));
 });
 
 test('warnings go to the log of the program; without one, to the standard error', async () => {
@@ -133,7 +137,8 @@ test('warnings go to the log of the program; without one, to the standard error'
 
   const stdout = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
   const stderr = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
-  await open({ settings: loud });
+  const { ask } = await open({ settings: loud });
+  await ask(ALL);
   const line = new RegExp(`^\\[[^\\]]*\\] WARN: ${warning}[^\\n]*\\n$`);
   await vi.waitFor(() => expect(String(stderr.mock.calls)).toMatch(line));
   expect(stdout).not.toHaveBeenCalled();
