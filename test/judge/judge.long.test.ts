@@ -171,7 +171,7 @@ test.each(Object.keys(WORLDS))(
         counts.data += results.filter(({ answer }) => answer.data).length;
       }),
       // A failing operation is made smaller for half a minute.
-      { numRuns: randomRuns(800), unbiased: true, interruptAfterTimeLimit: 30_000 },
+      { numRuns: randomRuns(600), unbiased: true, interruptAfterTimeLimit: 30_000 },
     );
     expect(counts.data / counts.all).toBeGreaterThan(0.7);
   },

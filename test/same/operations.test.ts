@@ -1,7 +1,7 @@
 /** Operations that the service itself understands, beside what random ones show (test/judge). */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { forwardedService } from '../service/clashing.ts';
-import { sideBySide, startSideBySide, type SideBySide } from './side-by-side.ts';
+import { startSideBySide, type SideBySide } from './side-by-side.ts';
 
 const { schema, added } = forwardedService();
 let world: SideBySide;
@@ -85,13 +85,15 @@ test.each<[string, ['self'] | 'off' | 'all', string, Row[2]?]>([
   ],
 ])('a mutation that is not allowed is not sent: %s', async (_, mutations, query, variables) => {
   added.length = 0;
-  const { through } = await sideBySide({ schema, config: { mutations } });
-  expect(await through({ query, variables })).toMatchObject({ errors: [expect.any(String)] });
+  await using narrow = await startSideBySide({ schema, config: { mutations } });
+  expect(await narrow.through({ query, variables })).toMatchObject({
+    errors: [expect.any(String)],
+  });
   expect(added).toEqual([]);
 });
 
 test('with MUTATIONS=self the mutation self is sent, however deep', async () => {
-  const narrow = await sideBySide({ schema, config: { mutations: ['self'] } });
+  await using narrow = await startSideBySide({ schema, config: { mutations: ['self'] } });
   await narrow.expectSame({
     query: `mutation { self { self { __typename } t: __typename } ...M }
       fragment M on Changes { b: self { c: self { __typename } } }`,

@@ -1,5 +1,5 @@
 import { graphql, printSchema, type GraphQLSchema } from 'graphql';
-import { expect, onTestFinished } from 'vitest';
+import { expect } from 'vitest';
 import {
   startGatewayOverService,
   type GatewayOverService,
@@ -95,13 +95,6 @@ export async function startSideBySide({
     },
     [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
   };
-}
-
-/** Starts both for one test. */
-export async function sideBySide(options: SideBySideOptions): Promise<SideBySide> {
-  const world = await startSideBySide(options);
-  onTestFinished(() => world[Symbol.asyncDispose]());
-  return world;
 }
 
 /**

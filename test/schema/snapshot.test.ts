@@ -53,30 +53,26 @@ describe('the JSON of an introspection is a snapshot', () => {
   const wrong = (part: Part, kind: string) =>
     void (part['type'] = { kind: 'OBJECT', name: kind, ofType: null });
 
-  test.each<[string, Change, string[], RegExp]>([
+  test.each<[string, Change, string[]]>([
     [
       'a field of a type that is not there',
       (part) => wrong(part('Person.old'), 'Gone'),
       ['Person.old: its type Gone is not one that the schema has.'],
-      /old: /,
     ],
     [
       'a field of an introspection type',
       (part) => wrong(part('Person.old'), '__Type'),
       ['Person.old: its type __Type is not one that the schema has.'],
-      /old: /,
     ],
     [
       'an optional argument of a type that is not there',
       (part) => wrong(part('Query.persons.order'), 'Gone'),
       ['Query.persons(order:): its type Gone is not one that the schema has.'],
-      /order: /,
     ],
     [
       'a default value that is not GraphQL',
       (part) => void (part('Query.persons.first')['defaultValue'] = 'Optional[5'),
       ['the default value of Query.persons(first:): it is not a GraphQL value.'],
-      /Optional/,
     ],
     [
       'a type that loses its only field, and what returns it',
@@ -91,13 +87,11 @@ describe('the JSON of an introspection is a snapshot', () => {
         'Person.old: its type Old is not one that the schema has.',
         'Old of Either: the schema does not have this type.',
       ],
-      /Old/,
     ],
     [
       'an interface that is not there',
       (part) => void ((part('Old')['interfaces'] as Part[])[0]!['name'] = 'Gone'),
       ['Gone of Old: the schema does not have this type.'],
-      /implements/,
     ],
     [
       'a field that requires what is flawed',
@@ -108,9 +102,8 @@ describe('the JSON of an introspection is a snapshot', () => {
         'Query.odd(by:): its type By is not one that the schema has.',
         'Query.odd: it requires by.',
       ],
-      /odd/,
     ],
-  ])('it is used without %s, and a warning says where', (_, change, where, gone) => {
+  ])('it is used without %s, and a warning says where', (_, change, where) => {
     const described = introspectionFromSchema(buildSchema(LISTS)) as unknown as {
       __schema: { types: Part[] };
     };
@@ -126,7 +119,6 @@ describe('the JSON of an introspection is a snapshot', () => {
     expect(warnings).toEqual(
       where.map((each) => `The schema of the service is used without ${each}`),
     );
-    expect(printSchema(schema)).not.toMatch(gone);
     expect(printSchema(schema)).toContain('persons(after: String');
   });
 });
