@@ -89,6 +89,11 @@ const planted = (suffix: string) => async (file: string) => {
 /** What there can be, and how it came there. */
 const LEFT = {
   'a file': async (file) => writeFileSync(file, 'precious\n', { mode: 0o644 }),
+  // A power failure, right after the file got its name.
+  'a whole export beside its state': async (file) => {
+    writeFileSync(file, whole, { mode: 0o600 });
+    writeFileSync(`${file}.part.state`, '');
+  },
   'an export without a record': async (file) => void (await stopAt(4, file)),
   'an export': (file) => interrupt(file),
   'an export with a limit': (file) => interrupt(file, undefined, '--limit', '580'),
@@ -133,6 +138,7 @@ test.each<NextRun>([
   ['a file', '--resume', 0, /whole already\. .*--force/, () => 'precious\n'],
   ['a file', '--force', 0, /^Exporting/],
   ['a file', '--resume --force', 0, /^Exporting/],
+  ['a whole export beside its state', '--resume', 0, /whole already/],
   ['an export without a record', '', 0, /^Exporting/],
   ['an export', '', 2, /was interrupted\. Continue it with --resume/],
   ['an export', '--resume', 0, CONTINUED],
@@ -209,6 +215,7 @@ test.each<[string, number, Fault, number, RegExp]>([
   ],
   ['is busy', 4, page(429), 0, /^.*\(HTTP 429\).* Trying again in 1 s\.\n[^]*600 records/m],
   ['asks for a pause', 4, refused(LIMITED), 0, /^No\. Trying again in 7 s\.\n[^]*600 records/m],
+  ['answers only less', 4, refused({ code: 'OPERATION_TOO_COMPLEX' }), 0, /^Exp.*\n600 records/],
   ['has lost its tokens', 4, refused(LASTING), 1, /^Exporting .*\nNo\.\n$/],
   ['withdraws a scope', 4, refused({ code: 'FORBIDDEN' }), 2, /^Exporting .*\nNo\.\n$/],
   ['redirects', 1, page(307, MOVED), 2, /^\S+ did not .*\(HTTP 307\)\. Check the address in --url/],
