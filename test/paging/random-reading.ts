@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import { cursorsOf, decodeCursor, type Position } from '../../src/paging/cursor.ts';
-import { walkList, type ListWalkOptions } from '../../src/paging/list-walk.ts';
+import { walkList } from '../../src/paging/list-walk.ts';
 import { WALK_AGAIN_MS } from '../../src/paging/look-up.ts';
-import { CursorRefusedError, PageFailedError, ReadPage } from '../../src/paging/page.ts';
+import { CursorRefusedError, PageFailedError } from '../../src/paging/page.ts';
 import { KINDS, SIZINGS, type Change } from '../service/list-model.ts';
 import { World, type Meanwhile } from './world.ts';
 
@@ -34,6 +34,7 @@ async function readOneList(reading: Reading): Promise<void> {
   const { random, ids } = reading;
   await pageThrough(reading);
   const readers = [
+    drain,
     drain,
     drain,
     pageThrough,
@@ -130,9 +131,9 @@ class Reading {
   }
 
   /** What happens while a reader reads: the list changes, or requests fail, or neither. */
-  meanwhile(): Meanwhile {
+  meanwhile(seldom = 8): Meanwhile {
     const random = this.random;
-    const happens = random(8);
+    const happens = random(seldom);
     const changes = happens === 0 ? this.changesMeanwhile() : [];
     this.changes.push(...changes);
     return {
@@ -153,21 +154,6 @@ class Reading {
       { do: 'move', from, to },
       { do: 'move', from: to, to: from },
     ];
-  }
-
-  /** The whole list, or a part of it. */
-  part(): ListWalkOptions<number> {
-    const { service } = this.world;
-    const random = this.random;
-    if (random(2) === 0) return { after: null };
-    const records = random(3) === 0 ? 1 + random(60) : undefined;
-    const first = Math.min(1 + random(40), service.accepts);
-    let after: string | null = null;
-    for (let pages = random(2) === 0 ? random(9) : 0; pages > 0; pages -= 1)
-      after = service.page(after, first).endCursor;
-    const start =
-      random(4) === 0 ? new ReadPage(after, service.page(after, Math.min(first, 10))) : undefined;
-    return { after, records, start };
   }
 
   repeatedIds(serials: readonly number[]): Set<string | null> {
@@ -246,19 +232,20 @@ class Reading {
 }
 
 async function drain(reading: Reading): Promise<void> {
+  const { random } = reading;
   const { service, totals } = reading.world;
-  const meanwhile = reading.meanwhile();
+  const meanwhile = reading.meanwhile(4);
   const before = service.changes;
   const isChanging = meanwhile.changes.length > 0;
-  const part = isChanging ? { after: null } : reading.part();
-  const { records, error, end } = await reading.world.walk(part, meanwhile);
+  const needed = isChanging || random(2) === 0 ? undefined : 1 + random(60);
+  const walking = reading.world.walk({ after: null, records: needed }, meanwhile);
+  const { records, error, end } = await walking;
   if (isChanging) return expectFewLost(reading, records, error, before);
   if (error) expect(error).toBeInstanceOf(PageFailedError);
-  const isPart = error !== undefined || (part.records ?? Infinity) <= records.length;
-  expectExact(reading, records, service.shownBehind(part.after), isPart);
-  const isWhole = part.after === null && !part.start && part.records === undefined;
+  const isPart = error !== undefined || (needed ?? Infinity) <= records.length;
+  expectExact(reading, records, reading.shown, isPart);
   const renew = () => walkList(reading.world.list, { after: null });
-  if (isWhole && !error) expect(totals.of('letters', renew)).toBe(records.length);
+  if (needed === undefined && !error) expect(totals.of('letters', renew)).toBe(records.length);
   // It can be resumed there.
   if (end) reading.take([cursorsOf('letters', end)(end.offset, end.id)], records.slice(-1));
 }

@@ -206,15 +206,6 @@ export class World {
     return new PageBudget(new CallerBudgets(pages, this.clock), caller, true);
   }
 
-  /** Applies a change after each page that is read from now on. */
-  changeDuring(changes: readonly Change[]): void {
-    const left = [...changes];
-    this.onRead = () => {
-      const change = left.shift();
-      if (change) this.service.apply(change);
-    };
-  }
-
   remove(...serials: number[]): void {
     for (const serial of serials)
       this.service.apply({ do: 'remove', at: this.service.shown.indexOf(serial), count: 1 });
