@@ -100,7 +100,12 @@ test.each<[string, Settings, object | undefined, RegExp]>([
     /Import the file that it names/,
   ],
   // The environment is read only by a program that passes it as the settings.
-  ['no service, and opens no sandbox', { RECRUITING_URL: undefined }, {}, /RECRUITING_URL/],
+  [
+    'no service, and opens no sandbox',
+    { RECRUITING_URL: undefined },
+    {},
+    /URL is not set\. Set it/,
+  ],
 ])('createGateway refuses %s, and opens nothing', async (_, wrong, config, mistake) => {
   vi.stubEnv('RECRUITING_URL', service.url);
   await expect(open({ settings: wrong, config })).rejects.toThrow(mistake);
