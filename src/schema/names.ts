@@ -51,7 +51,8 @@ export interface ServedNames {
  *
  * @param prefix of SCHEMA_PREFIX, or empty
  * @param servesConnections whether `PageInfo` is Relay's
- * @throws OperatorMistake if a prefixed name is taken, or the upstream has a field of a router's name
+ * @throws OperatorMistake if a prefixed name is taken, a root type with prefixed fields implements an interface, or the
+ *   upstream has a field of a router's name
  */
 export function servedNames(
   snapshot: GraphQLSchema,
@@ -114,6 +115,15 @@ function checkNames(
   if (clash !== undefined) {
     throw new OperatorMistake(
       `SCHEMA_PREFIX ${prefix} gives ${clash} a name that the service already has. Choose another prefix.`,
+    );
+  }
+  const inheriting = [query, snapshot.getMutationType()].find(
+    (type) => type?.getInterfaces().length,
+  );
+  if (prefix !== '' && inheriting) {
+    throw new OperatorMistake(
+      `SCHEMA_PREFIX ${prefix} renames the fields of ${inheriting.name}, which implements ${inheriting.getInterfaces().join(', ')}. ` +
+        `Remove the prefix, or remove "implements" of ${inheriting.name} from the schema snapshot.`,
     );
   }
   const ofRouter = ROUTER_FIELDS.find((name) => fields.get(name) === name);

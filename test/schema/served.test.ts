@@ -16,6 +16,7 @@ import {
   type IntrospectionQuery,
 } from 'graphql';
 import { describe, expect, test } from 'vitest';
+import { OperatorMistake } from '../../src/errors.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
@@ -184,12 +185,19 @@ describe('SCHEMA_PREFIX', () => {
   });
 
   test.each([
-    'type Query { Persons: Int persons: Int }',
-    'type Query { a: Person b: RecruitingPerson } type Person { a: Int } type RecruitingPerson { b: Int }',
-  ])('that gives two things one name is refused: %s', (sdl) => {
-    expect(() => servedOffline(sdl, { prefix: 'Recruiting' })).toThrow(
-      /gives [Pp]ersons? a name that the service already has\. Choose another prefix/,
-    );
+    ['type Query { Persons: Int persons: Int }', 'a name that the service already has'],
+    [
+      'type Query { a: Person b: RecruitingPerson } type Person { a: Int } type RecruitingPerson { b: Int }',
+      'gives Person a name that the service already has. Choose another prefix',
+    ],
+    [
+      'interface Named { name: String } type Query implements Named { name: String }',
+      'renames the fields of Query, which implements Named',
+    ],
+  ])('that cannot be used is refused: %s', (sdl, says) => {
+    const serveIt = () => servedOffline(sdl, { prefix: 'Recruiting' });
+    expect(serveIt).toThrow(OperatorMistake);
+    expect(serveIt).toThrow(says);
   });
 
   test.each(['_service: String', '_entities(of: ID): [Person]'])(
