@@ -75,12 +75,7 @@ export class ListModel {
 
   /** The serial numbers of all records that the service shows, in order. */
   get shown(): number[] {
-    return this.shownBehind(null);
-  }
-
-  shownBehind(after: string | null): number[] {
-    const records = this.#records.slice(after === null ? 0 : this.#startBehind(after));
-    return records.filter(({ isHidden }) => !isHidden).map(({ serial }) => serial);
+    return this.#records.filter(({ isHidden }) => !isHidden).map(({ serial }) => serial);
   }
 
   /** The shown records that were neither inserted nor moved since this change. */
