@@ -145,6 +145,14 @@ describe('the size of pages', () => {
   });
 });
 
+test('a known list with offset cursors is returned whole although many of the returned records are removed', async () => {
+  const world = new World(500, { kind: 'position', limit: 20, concurrency: 4 });
+  await world.drain();
+  const change = { do: 'remove', at: 0, count: 60 } as const;
+  const { records } = await world.walk(undefined, { changes: [{ change, after: 4 }] });
+  expect(records).toEqual(expect.arrayContaining(world.service.shown));
+});
+
 test('a walk that fails, or whose reader leaves, keeps the known index of its list', async () => {
   const world = new World(100, { limit: 10 });
   const left = walkList(world.list, { after: null });
