@@ -695,6 +695,11 @@ const ANSWERED: readonly Answer[] = [
     },
     '"_2":[{"__typename":"Candidate"}]',
   ],
+  [
+    'more aliases of a router than callers may send',
+    { ...asGate, ...query('{ me { a: id b: id c: id } }') },
+    '{"a":1,"b":1,"c":1}',
+  ],
   ['an error of the service', '{ failing me { id } }', '"data":{"failing":null,"me":{"id":1}}'],
   [
     'a drain that asks for a stream, from a caller that takes no parts',
