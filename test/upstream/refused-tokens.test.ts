@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { loggedFor } from '../support/gateway/operator-lines.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { fullSdl, fullService } from '../service/full.ts';
-import { after, honest, refusal } from '../service/replies.ts';
+import { after, honest, json, refusal } from '../service/replies.ts';
 
 // What the gateway does about its tokens then: test/tokens/keeper.test.ts.
 
@@ -45,6 +45,15 @@ test('a token that is refused as expired right after its refresh is a coded erro
   await Promise.all([1, 2, 3].map((id) => gateway.ask(QUERY, { id })));
   expect(counts(gateway)).toEqual({ grants: grants + 1, sent: sent + 7 });
   expect(await gateway.gateway.metrics.text()).toContain('{trouble="unauthorized"} 1');
+});
+
+test('while a refresh fails, the caller is told when to try again, and only the operator why', async () => {
+  await using gateway = await startUsed();
+  gateway.service.tokenAnswers.next(json({}, 503));
+  gateway.service.expire();
+  const answer = await gateway.ask(QUERY, { id: 1 });
+  expect(answer).toMatchObject({ errors: [{ extensions: { code: 'UPSTREAM_UNREACHABLE' } }] });
+  expect(loggedFor(gateway.logged, answer)).toMatch(/^The access token could not be refreshed/);
 });
 
 test('a caller who leaves while the token is renewed ends neither the renewal nor the wait of others, and its request is not sent again', async () => {
