@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http';
-import { buildSchema, graphql } from 'graphql';
 import type { Reply } from './service.ts';
 
 /** An answer with lists, before a test changes it. */
@@ -56,41 +55,6 @@ export function after(gate: Promise<unknown>, reply: Reply): Reply {
   };
 }
 
-/**
- * Answers introspection as a service with this schema does.
- *
- * @param refuses returns the message with which a query is refused
- */
-export function introspected(
-  sdl: string,
-  refuses: (query: string) => string | undefined = () => undefined,
-): Reply {
-  const schema = buildSchema(sdl);
-  return async (...exchange) => {
-    const { query } = JSON.parse(exchange[1].body) as { query: string };
-    const message = refuses(query);
-    const refused = { errors: [{ message }] };
-    json(message === undefined ? await graphql({ schema, source: query }) : refused)(exchange[0]);
-  };
-}
-
-/** Does the same as a service of 2016, whose introspection refuses everything added since. */
-export function introspectedAsIn2016(sdl: string): Reply {
-  return introspected(sdl, (query) => (ADDED_SINCE.test(query) ? 'Cannot query that.' : undefined));
-}
-
-const ADDED_SINCE =
-  /specifiedByURL|isOneOf|isRepeatable|(args|inputFields)\(includeDeprecated|__schema \{\s*description/;
-
-/** Does the same as current graphql-java services, which allow each of these fields once in a document. */
-export function introspectedInGoodFaith(sdl: string): Reply {
-  const limited = ['__schema', '__type', 'fields', 'inputFields', 'interfaces', 'possibleTypes'];
-  return introspected(sdl, (query) => {
-    const often = limited.find((field) => query.split(new RegExp(`\\b${field}\\b`)).length > 2);
-    return often && `This request is not asking for introspection in good faith: ${often}`;
-  });
-}
-
 function respondWith(
   response: ServerResponse,
   status: number,
@@ -116,19 +80,6 @@ export const silence: Reply = () => {};
 export const unfinished: Reply = (response) => {
   response.writeHead(200, { 'content-type': 'application/json' });
   response.write('{"data":');
-};
-
-/** An endless body, one byte at a time. */
-export const trickle: Reply = (response) => {
-  response.writeHead(200, { 'content-type': 'application/json' });
-  const drops = setInterval(() => response.write(' '), 5);
-  response.once('close', () => clearInterval(drops));
-};
-
-/** Endless interim answers, and no final one. */
-export const hints: Reply = (response) => {
-  const more = setInterval(() => response.writeEarlyHints({ link: '</x>; rel=preload' }), 5);
-  response.once('close', () => clearInterval(more));
 };
 
 /** An endless body, as fast as it is read. */

@@ -9,15 +9,26 @@ import {
   cut,
   cutInBody,
   flood,
-  hints,
   honest,
   json,
   refusal,
   silence,
   text,
-  trickle,
   unfinished,
 } from '../service/replies.ts';
+
+/** An endless body, one byte at a time. */
+const trickle: Reply = (response) => {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  const drops = setInterval(() => response.write(' '), 5);
+  response.once('close', () => clearInterval(drops));
+};
+
+/** Endless interim answers, and no final one. */
+const hints: Reply = (response) => {
+  const more = setInterval(() => response.writeEarlyHints({ link: '</x>; rel=preload' }), 5);
+  response.once('close', () => clearInterval(more));
+};
 
 const PERSONS = '{ persons(first: 1) { items { id } } }';
 const CANDIDATE = '{ candidate(id: 1) { id } }';

@@ -12,7 +12,7 @@ export interface Ended {
 }
 
 /** A command of `src/main.ts` in the process of the tests: much faster than in a process of its own. */
-export interface CommandHere extends AsyncDisposable {
+interface CommandHere extends AsyncDisposable {
   /** Returns the first match in the standard output or the standard error, now or later. */
   printed(pattern: RegExp): Promise<RegExpExecArray>;
   /** Stops it, as SIGTERM does. */

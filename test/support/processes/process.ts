@@ -7,7 +7,7 @@ import { bundled } from './bundled.ts';
 
 const BUNDLED = await bundled('src/process.ts');
 
-export interface Exit {
+interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
@@ -33,7 +33,7 @@ export interface Program extends AsyncDisposable {
   readonly ended: Promise<Exit>;
 }
 
-export interface ProgramOptions {
+interface ProgramOptions {
   /** The whole environment, in addition to free ports and the path of the schema snapshot. */
   readonly env?: Record<string, string>;
   readonly cwd?: string;

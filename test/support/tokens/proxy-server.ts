@@ -2,17 +2,8 @@ import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { listenForTest } from '../test-server.ts';
 
-export interface ProxyServer {
-  /** Its address, into which a test can put a user and a password. */
-  readonly host: string;
-  /** The method, the target and the headers of each request, as they arrived. */
-  readonly heads: readonly string[];
-  /** All bytes of the client in its tunnels. */
-  readonly tunnelled: () => string;
-}
-
 /** A proxy that opens tunnels, or refuses to with another status, until the test is finished. */
-export async function startProxy(status = '200 OK'): Promise<ProxyServer> {
+export async function startProxy(status = '200 OK') {
   const heads: string[] = [];
   const chunks: Buffer[] = [];
   const server = createServer().on('connect', ({ url, rawHeaders }, client) => {
@@ -27,8 +18,11 @@ export async function startProxy(status = '200 OK'): Promise<ProxyServer> {
     client.pipe(target).pipe(client);
   });
   return {
+    /** Its address, into which a test can put a user and a password. */
     host: `127.0.0.1:${await listenForTest(server, '127.0.0.1')}`,
+    /** The method, the target and the headers of each request, as they arrived. */
     heads,
+    /** All bytes of the client in its tunnels. */
     tunnelled: () => Buffer.concat(chunks).toString('latin1'),
   };
 }
