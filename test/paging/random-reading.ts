@@ -179,9 +179,9 @@ class Reading {
     const [after, before] = [this.anyEnd(), this.anyEnd()];
     const direction = random(5);
     const isBackward = direction <= 1;
-    // A page, or as many as are in front of the record in its page, or about as many, or any number.
+    // About a page, or as many as are still in front of the record in its page, or any number.
     const near = isBackward && before ? positionOf(before).offset : this.world.list.size.limit;
-    const count = [random(3), Math.max(0, near + random(3) - 1), random(80)][random(3)]!;
+    const count = [random(3), Math.max(0, near + 1 - random(6)), random(80)][random(3)]!;
     return {
       first: direction >= 3 ? count : null,
       last: isBackward ? count : null,
