@@ -78,6 +78,13 @@ test.each(WAYS)(
   },
 );
 
+test('a field that needs the scope drain is refused, and the other fields of its operation are answered', async () => {
+  const world = await startWorld({}, { ...fullService(), snapshot: fullSdl });
+  const costly = 'openings(first: 50) { items { candidates(first: 50) { items { id } } } }';
+  const answer = await world.ask(READER, `{ ${costly} allCandidates { id } }`);
+  expect(answer.errors).toMatchObject([{ path: ['openings'], extensions: { code: 'FORBIDDEN' } }]);
+});
+
 test('a shared drain continues for callers with the scope, and ends for the one without it', async () => {
   const world = await startWorld();
   const keys = [READER, DRAINER, OTHER];
