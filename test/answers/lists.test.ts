@@ -248,6 +248,19 @@ test('an error above the parent of a nested list is the error of that list', asy
   expect(errors).toMatchObject([{ message, path: ['vacancy', 'allCandidates'] }]);
 });
 
+test('an error of a record in a nested list has the path of the record and its field', async () => {
+  const { schema } = fullService();
+  await using gateway = await startGatewayOverService({ schema }, { snapshot: fullSdl });
+  const { data, errors = [] } = await gateway.ask('{ vacancy(id: 2) { allCandidates { score } } }');
+  const list = ['vacancy', 'allCandidates'];
+  const records = valueAt(data, list) as ({ score: number | null } | null)[];
+  const failed = records.flatMap((record, index) =>
+    record?.score === null ? [[...list, index, 'score']] : [],
+  );
+  expect(failed.length).toBeGreaterThan(0);
+  expect(errors.map(({ path }) => path)).toEqual(failed);
+});
+
 test.each([
   ['no plugin', []],
   ['a plugin that sees the result', [everyHook()]],
