@@ -49,7 +49,7 @@ function isOfPage({ message, extensions }: AnsweredError, query: string): boolea
 }
 
 /** Of the fields of the judge's services that fail and must not be null. */
-const FAILING_RECORD = /^No (?:rank|events) for/;
+const FAILING_RECORD = /^(?:The drain ended .+ could not be read: )?No (?:rank|events) for/;
 
 /** Whether the gateway does not read a page, which the service refuses: nothing of it is selected. */
 function isUnread(value: unknown): boolean {

@@ -232,6 +232,8 @@ function changed({ variables, ...operation }: Operation): Operation {
 }
 
 function isValid({ served, additions }: World, { query }: Operation): boolean {
+  // It conflicts with a field of that key of another type (specification, 5.3.2), which graphql-js does not see.
+  if (/\b(pageInfo|items|edges|nodes?): __typename/.test(query)) return false;
   // The first two are refused. The last graphql-tools selects on all types of a union.
   if (additions && /\b(then:|constructor:|id: __typename)/.test(query)) return false;
   return query.length < MOST_CHARACTERS && validate(served.schema, parse(query)).length === 0;
