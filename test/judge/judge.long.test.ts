@@ -150,6 +150,29 @@ test.each(ROWS)('%s', async (_, name, query, variables = {}) => {
   expect(differing).toBeUndefined();
 });
 
+const NESTED = `query ($n: Int, $is: Boolean = true) {
+  allCandidates(drainLimit: 2) { history: allHistory(limit: $n) { text at @include(if: $is) } }
+}`;
+test.each<[string, Operation[]]>([
+  [
+    'other selections',
+    ['text', 'by { id }'].map((name) => ({ query: NESTED.replace('text', name), variables: {} })),
+  ],
+  ['other arguments', [1, 0].map((n) => ({ query: NESTED, variables: { n } }))],
+  ['other conditions', [true, false].map((is) => ({ query: NESTED, variables: { n: 1, is } }))],
+  [
+    'other defaults',
+    [NESTED, NESTED.replace('= true', '= false')].map((query) => ({ query, variables: { n: 1 } })),
+  ],
+])(
+  'lists below records are not shared with a caller who sends %s at the same time',
+  async (_, sent) => {
+    const side = sides.get('full')!;
+    const results = await Promise.all(sent.map((each) => compared(side, side.asks[0]!, each)));
+    expect(results.map(({ differing }) => differing)).toEqual([undefined, undefined]);
+  },
+);
+
 test.each(Object.keys(WORLDS))(
   'random operations are answered as the service and its lists in memory say, also to callers who send one at the same time: %s',
   async (name) => {
