@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import type { JWK } from 'jose';
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { keySet, MAX_AGE_MS, RETRY_MS } from '../../../src/http/auth/key-set.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
 import { startGatewayOverService } from '../../support/gateway/over-service.ts';
@@ -93,9 +93,12 @@ test.each<[string, RequestListener, string]>([
     expect(await known.has('ec')).toBe(true);
     issuer.answer(reply);
     known.clock.jump(MAX_AGE_MS);
+    // jose reads the clock of the machine.
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + MAX_AGE_MS });
     for (let time = 0; time < 2; time += 1) expect(await known.has('ec')).toBe(true);
     expect(known.fetched()).toBe(2);
     expect(known.logged).toMatchObject([{ level: 40, reason }]);
+    vi.useRealTimers();
 
     const fresh = keys({ timeoutMs });
     expect(await fresh.has('ec')).toBe(RETRY_MS / 1_000);
