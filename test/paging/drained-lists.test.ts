@@ -221,20 +221,29 @@ test('a cursor is valid with a null filter and without it: Relay sends an unused
   expect((await gateway.ask(query, { after: endCursor })).errors).toBeUndefined();
 });
 
-test('a drain that starts after a mutation joins none from before it', async () => {
-  await using gateway = await startTeams({ teams: 120 });
-  const { service } = gateway;
-  const gate = Promise.withResolvers<void>();
-  service.answer(after(gate.promise, honest), honest, honest);
-  const drain = () => gateway.ask<Teams>('{ allTeams { number } }');
-  const before = drain();
-  await service.arrived(1);
-  await gateway.ask('mutation { addTeam { id } }');
-  // It reads its own pages while the walk from before the mutation still waits for its first one.
-  expect((await drain()).data.allTeams).toHaveLength(121);
-  gate.resolve();
-  await before;
-});
+test.each(['before', 'while'])(
+  'a drain that starts after a mutation joins none that began %s it was sent',
+  async (when) => {
+    await using gateway = await startTeams({ teams: 120 });
+    const { service } = gateway;
+    const [page, sent] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const drain = () => gateway.ask<Teams>('{ allTeams { number } }');
+    const change = () => gateway.ask('mutation { addTeam { id } }');
+    const held = after(page.promise, honest);
+    if (when === 'before') service.answer(held, honest);
+    else service.answer(after(sent.promise, honest), held, honest);
+    const changing = when === 'before' ? undefined : change();
+    await service.arrived(changing ? 1 : 0);
+    const earlier = drain();
+    await service.arrived(changing ? 2 : 1);
+    sent.resolve();
+    await (changing ?? change());
+    // It reads its own pages while the earlier walk still waits for its first one.
+    expect((await drain()).data.allTeams).toHaveLength(121);
+    page.resolve();
+    await earlier;
+  },
+);
 
 test('lists below several mutations of one operation are read after the last mutation', async () => {
   await using gateway = await startTeams({ teams: 1, members: 8 });
