@@ -47,7 +47,13 @@ const USUAL: Habits = {
 
 /** Filters have the names of all arguments of the gateway, and one is a cursor for the other direction. */
 export const CLASHING = { ...USUAL, filters: ['limit', 'after', 'last', 'before', 'beforeCursor'] };
-export const BY_CODE: Habits = { ...USUAL, identity: 'code', items: 'interfaces', records: 60 };
+export const BY_CODE: Habits = {
+  ...USUAL,
+  identity: 'code',
+  items: 'interfaces',
+  records: 60,
+  hasNext: null,
+};
 
 /** Different ones are never treated as one, and a record without one keeps its position. */
 const CODES = ['a', 'A', '', 'a,', 'é"\\', '1', '01', null, null] as const;
