@@ -340,6 +340,19 @@ test.each<Row>([
     files: [{ received: { pair: pairOf('next'), generation: 2 } }],
   },
   {
+    fault: 'a stop while neither store nor folder can be written: it waits until one can',
+    set: imported(),
+    answers: [upon({ update: FULL, folder: true })],
+    happens: [
+      MINUTE,
+      ({ keeper, seen }) => void keeper.close().then(() => seen.push('closed')),
+      [MINUTE, sees(() => 'waits'), { folder: false }, MINUTE],
+    ],
+    seen: [sends(1), 'waits', 'closed'],
+    troubles: ['unsaved'],
+    files: [{ received: { pair: pairOf('next'), generation: 2 } }],
+  },
+  {
     fault: 'another store takes the place of its own: the pair stays in its file, with an alarm',
     set: imported(),
     answers: [upon(becomes(imported('other')))],

@@ -348,6 +348,11 @@ describe('at any token endpoint', () => {
     ['as one line', 'a\r\n\u001B[31mb', 'invalid_client: a [31mb'],
     ['with at most 200 characters', 'x'.repeat(9_999), `invalid_client: ${'x'.repeat(200)}`],
     [
+      'without the beginning of a secret at their end',
+      `${'x'.repeat(195)}refresh-1`,
+      `invalid_client: ${'x'.repeat(195)}…`,
+    ],
+    [
       'without what was sent',
       `${basic('a:secret-1')} has secret-1, refresh-1 and access-1`,
       'invalid_client: Basic … has …, … and …',
