@@ -1,11 +1,9 @@
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { buildSchema, execute, parse } from 'graphql';
 import { blockWith } from '../support/docs/documents.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
-import { serveRecorded } from '../support/supergraph/recorded-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -25,29 +23,6 @@ test('the fields of the README and of docs/extending.md are those of every perso
   await exported(blockWith('docs/extending.md', 'useResponseCache'), 'id');
   expect(log.mock.calls.flat()).toContainEqual(expect.stringMatching(/^executed in \d+ ms$/));
   log.mockRestore();
-});
-
-test('the service of docs/extending.md adds reviews to persons, many in each request', async () => {
-  const sdl = blockWith('docs/extending.md', '# reviews.graphql');
-  writeFileSync(folder.file('reviews.graphql'), sdl);
-  const schema = buildSchema(sdl);
-  await using reviews = await serveRecorded(async (request) => {
-    const { query, variables } = (await request.json()) as Record<'query' | 'variables', never>;
-    const rootValue = {
-      reviewedPersons: ({ ids }: { ids: string[] }) =>
-        ids.map((id) => ({ id, reviews: [{ stars: 5, text: `about ${id}` }] })),
-    };
-    return Response.json(
-      await execute({ schema, document: parse(query), variableValues: variables, rootValue }),
-    );
-  });
-  vi.stubEnv('REVIEWS_URL', reviews.url);
-  const block = blockWith('docs/extending.md', 'subschemas: [\n');
-  const records = await exported(block, 'id reviews { stars text }');
-  for (const record of records) {
-    expect(record['reviews']).toEqual([{ stars: 5, text: `about ${record['id']}` }]);
-  }
-  expect(reviews.received.length).toBeLessThanOrEqual(3);
 });
 
 test('the adapters.json of docs/schema.md decides, skips and finds what its table says', () => {

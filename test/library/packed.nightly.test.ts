@@ -77,20 +77,17 @@ test('the types of the package pass in a strict program, with those of its depen
   expect(await check.ended).toMatchObject({ code: 0, stdout: '', stderr: '' });
 });
 
-test('a program opens a gateway, uses it, closes it, and ends by itself, also without the link', async () => {
+test('a program opens a gateway, uses it, closes it, and ends by itself', async () => {
   const stores: Settings[] = [
     { TOKEN_STORE: `sqlite:${folder.file('tokens.db')}` },
     { TOKEN_STORE: await postgres.emptyStore(), TOKEN_RESCUE_DIR: folder.file('rescue') },
   ];
   for (const store of stores) {
     await using service = await startService();
-    for (const link of [{}, { TOKEN_LINK: '' }]) {
-      const env = { ...store, ...service.settings, ...link };
-      await using program = inProject('use-gateway.ts', env);
-      const { stdout, ...exit } = await program.ended;
-      expect(exit).toEqual({ code: 0, signal: null, stderr: '' });
-      expect(JSON.parse(stdout)).toEqual({ data: { allPersons: IDS } });
-    }
+    await using program = inProject('use-gateway.ts', { ...store, ...service.settings });
+    const { stdout, ...exit } = await program.ended;
+    expect(exit).toEqual({ code: 0, signal: null, stderr: '' });
+    expect(JSON.parse(stdout)).toEqual({ data: { allPersons: IDS } });
   }
 });
 

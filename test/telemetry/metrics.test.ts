@@ -103,19 +103,6 @@ const EXPRESSIONS = [
   ),
 ];
 
-/** The values that labels can have. */
-const VALUES: Record<string, readonly string[]> = {
-  job: ['recruiting-subgraph'],
-  code: ['OK', 'LEFT', 'OTHER', ...ERROR_CODES],
-  type: ['query', 'mutation', 'none'],
-  operation: [''],
-  priority: ['interactive', 'drain'],
-  trouble: TROUBLES,
-  outcome: ['ok', 'graphql_error', 'left', 'OTHER', ...ERROR_CODES].concat(
-    'granted invalid-grant unsent unclear'.split(' '),
-  ),
-};
-
 /** The labels of a metric, also those that Prometheus adds. */
 function labelsOf(name: string): string[] {
   const labels = series
@@ -124,7 +111,7 @@ function labelsOf(name: string): string[] {
   return [...labels, 'job', 'instance'];
 }
 
-test.each(EXPRESSIONS)('%s uses metrics, labels and values that exist: %s', (_title, expr) => {
+test.each(EXPRESSIONS)('%s uses metrics and labels that exist: %s', (_title, expr) => {
   const metrics = [...expr.matchAll(/\b((?:recruiting|nodejs|process)_\w+|up\b)(\{.*?\})?/g)];
   expect(metrics.length).toBeGreaterThan(0);
   const kept = [...expr.matchAll(/\bby \(([\w, ]+)\)/g)].flatMap(([, labels]) =>
@@ -133,16 +120,8 @@ test.each(EXPRESSIONS)('%s uses metrics, labels and values that exist: %s', (_ti
   for (const [, metric, selector = ''] of metrics) {
     const name = names.includes(metric!) ? metric! : metric!.replace(/_(bucket|sum|count)$/, '');
     if (name !== 'up') expect(names).toContain(name);
-    expect(labelsOf(name)).toEqual(expect.arrayContaining(kept));
-    for (const [, label, operator, value] of selector.matchAll(/(\w+)(=~|!~|!=|=)"(.*?)"/g)) {
-      expect(labelsOf(name)).toContain(label);
-      // A variable of the dashboard.
-      if (value!.startsWith('$')) continue;
-      for (const each of operator!.includes('~') ? value!.split('|') : [value!]) {
-        const isKnown = (known: string) => new RegExp(`^(${each})$`).test(known);
-        expect([each, VALUES[label!]!.some(isKnown)]).toEqual([each, true]);
-      }
-    }
+    const selected = [...selector.matchAll(/(\w+)(?:=~|!~|!=|=)"/g)].map(([, label]) => label!);
+    expect(labelsOf(name)).toEqual(expect.arrayContaining([...kept, ...selected]));
   }
 });
 
