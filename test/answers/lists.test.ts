@@ -6,6 +6,7 @@ import {
 import { everyHook } from '../support/gateway/every-hook.ts';
 import { fullSdl, fullService } from '../service/full.ts';
 import { altered, honest, type AnsweredPage, json, text } from '../service/replies.ts';
+import type { Reply } from '../service/service.ts';
 
 type Path = (string | number)[];
 
@@ -235,30 +236,30 @@ test('an error beside records that names a cost is passed on, and the page is no
   expect(gateway.service.received).toHaveLength(1);
 });
 
-test('an error above the parent of a nested list is the error of that list', async () => {
+test.each<[string, Reply, query: string, expected: object[]]>([
+  [
+    'above its parent is that of the list',
+    altered((content) => {
+      const [key] = Object.keys(content.data);
+      Object.assign(content, { data: { [key!]: null }, errors: [{ message: 'No.', path: [key] }] });
+    }),
+    '{ vacancy(id: 4) { id allCandidates { id } } }',
+    [{ message: 'No.', path: ['vacancy', 'allCandidates'] }],
+  ],
+  [
+    'of a record has the path of the record and its field',
+    honest,
+    '{ vacancy(id: 2) { allCandidates(limit: 20) { score } } }',
+    [
+      { message: 'No score for 21.', path: ['vacancy', 'allCandidates', 6, 'score'] },
+      { message: 'No score for 28.', path: ['vacancy', 'allCandidates', 13, 'score'] },
+    ],
+  ],
+])('an error of a nested list: one %s', async (_, reply, query, expected) => {
   const { schema } = fullService();
   await using gateway = await startGatewayOverService({ schema }, { snapshot: fullSdl });
-  const message = 'You may not see this.';
-  const closed = altered((content) => {
-    const [key] = Object.keys(content.data);
-    Object.assign(content, { data: { [key!]: null }, errors: [{ message, path: [key] }] });
-  });
-  gateway.service.answer(honest, closed);
-  const { errors } = await gateway.ask('{ vacancy(id: 4) { id allCandidates { id } } }');
-  expect(errors).toMatchObject([{ message, path: ['vacancy', 'allCandidates'] }]);
-});
-
-test('an error of a record in a nested list has the path of the record and its field', async () => {
-  const { schema } = fullService();
-  await using gateway = await startGatewayOverService({ schema }, { snapshot: fullSdl });
-  const { data, errors = [] } = await gateway.ask('{ vacancy(id: 2) { allCandidates { score } } }');
-  const list = ['vacancy', 'allCandidates'];
-  const records = valueAt(data, list) as ({ score: number | null } | null)[];
-  const failed = records.flatMap((record, index) =>
-    record?.score === null ? [[...list, index, 'score']] : [],
-  );
-  expect(failed.length).toBeGreaterThan(0);
-  expect(errors.map(({ path }) => path)).toEqual(failed);
+  gateway.service.answer(honest, reply);
+  expect((await gateway.ask(query)).errors).toMatchObject(expected);
 });
 
 test.each([
