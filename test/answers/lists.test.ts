@@ -222,20 +222,6 @@ test('an error of one record is not that of another record in its request, and o
   ]);
 });
 
-test('an error beside records that names a cost is passed on, and the page is not requested again', async () => {
-  await using gateway = await startGatewayOverService({}, { snapshot: ROWS });
-  const items = [{ id: '1', size: null }];
-  const rows = { items, pageInfo: { hasNextPage: false, endCursor: null } };
-  const message = 'The cost is too large.';
-  gateway.service.answer(
-    json({ data: { rows }, errors: [{ message, path: ['rows', 'items', 0, 'size'] }] }),
-  );
-  const { data, errors } = await gateway.ask('{ allRows { id size } }');
-  expect(data).toEqual({ allRows: items });
-  expect(errors).toMatchObject([{ message, path: ['allRows', 0, 'size'] }]);
-  expect(gateway.service.received).toHaveLength(1);
-});
-
 test.each<[string, Reply, query: string, expected: object[]]>([
   [
     'above its parent is that of the list',

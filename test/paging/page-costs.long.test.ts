@@ -1,6 +1,7 @@
 /** A service that refuses requests as too big before it executes them. */
 import { readFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { isTooBig, type ServiceAnswer } from '../../src/engine/service-answer.ts';
 import { range } from '../service/lists.ts';
 import { honest, json, text } from '../service/replies.ts';
 import type { Received, Reply, ServiceOptions } from '../service/service.ts';
@@ -19,12 +20,19 @@ const entities = (type: string, ids: readonly (string | number)[], fields: strin
 };
 
 type World = GatewayOverService & { costs: Costs };
-/** A read, the highest cost that the service accepts, and what the list is. */
-type Read = [string, string | ((world: World) => string), number, ServiceOptions?];
+/** A read, the highest cost that the service accepts, what the list is, and how it refuses. */
+type Read = [string, string | ((world: World) => string), number, ServiceOptions?, Refuse?];
 
+const words: Refuse = (cost, max) =>
+  json({ errors: [{ message: `maximum query complexity exceeded ${cost} > ${max}` }] });
+const status: Refuse = () => text('<h1>Request Entity Too Large</h1>', 413);
+
+const PERSONS = { persons: 137 } as const;
 const rich = { persons: 120, schema: 'rich' } as const;
+const VACANCIES = entities('Vacancy', range(64), 'id title');
 const READS: Read[] = [
   ['a list', ALL, 60],
+  ['a list, refused with status 413', ALL, 60, PERSONS, status],
   ['a list of which only two records are accepted at a time', ALL, 4],
   ['a connection', '{ personsConnection(first: 130) { nodes { a: firstName firstName } } }', 30],
   ['a list below records', '{ allVacancies { id title allCandidates { id } } }', 30, rich],
@@ -37,31 +45,36 @@ const READS: Read[] = [
     },
     30,
   ],
-  ['records by a field of the service', entities('Vacancy', range(64), 'id title'), 30, rich],
+  ['records by a field of the service', VACANCIES, 30, rich],
+  ['records by a field of the service, refused with status 413', VACANCIES, 30, rich, status],
 ];
 
-const words: Refuse = (cost, max) =>
-  json({ errors: [{ message: `maximum query complexity exceeded ${cost} > ${max}` }] });
-const status: Refuse = () => text('<h1>Request Entity Too Large</h1>', 413);
+test.each(READS)(
+  '%s is read as if no request were refused as too big',
+  async (_, query, max, options = PERSONS, refuse = words) => {
+    const gateway =
+      options === rich ? { snapshot: readFileSync('schema/rich.graphql', 'utf8') } : {};
+    await using world = await startWorld(max, options, gateway, refuse);
+    const sent = typeof query === 'string' ? query : query(world);
+    const answer = await world.ask(sent);
+    expect(world.costs.refused).not.toEqual([]);
+    world.costs.max = Infinity;
+    await using generous = await startWorld(Infinity, options, gateway);
+    expect(answer).toEqual(await generous.ask(sent));
+    expect(answer.errors).toBeUndefined();
+  },
+);
 
-describe.each([
-  ['in the words of graphql-java', words],
-  ['with status 413, whatever its body', status],
-])('refused %s', (_, refuse) => {
-  test.each(READS)(
-    '%s is read as if it were accepted',
-    async (_read, query, max, options = { persons: 137 }) => {
-      const gateway =
-        options === rich ? { snapshot: readFileSync('schema/rich.graphql', 'utf8') } : {};
-      await using world = await startWorld(max, options, gateway, refuse);
-      const sent = typeof query === 'string' ? query : query(world);
-      const answer = await world.ask(sent);
-      expect(world.costs.refused).not.toEqual([]);
-      world.costs.max = Infinity;
-      await using generous = await startWorld(Infinity, options, gateway);
-      expect(answer).toEqual(await generous.ask(sent));
-      expect(answer.errors).toBeUndefined();
-    },
+test.each<[boolean, Partial<ServiceAnswer>]>([
+  [true, { errors: [{ message: 'The cost of this query is 120; at most 100 is allowed.' }] }],
+  [true, { errors: [{ message: 'No.' }, { message: 'Too large' }], data: null }],
+  [true, { errors: [{ message: 'No.', extensions: { code: 'MAX_COST_EXCEEDED' } }] }],
+  [false, { errors: [{ message: 'Not allowed. See https://example.com/cost.' }] }],
+  [false, { errors: [{ message: 'The post was costly.' }] }],
+  [false, { errors: [{ message: 'The cost is too large.' }], data: { rows: {} } }],
+])('a request is refused as too big: %s for %j', (isRefused, answer) => {
+  expect(isTooBig({ data: undefined, errors: [], extensions: undefined, ...answer })).toBe(
+    isRefused,
   );
 });
 
