@@ -52,18 +52,19 @@ test('with LOG_LEVEL=silent only the addresses are printed', async () => {
 });
 
 test('asked to stop, /ready fails at once, and requests are answered and tokens refreshed for SHUTDOWN_DELAY_MS', async () => {
-  const link = service.makeNewSet();
-  const env = { SHUTDOWN_DELAY_MS: '600000', TOKEN_LINK: link, ...storeIn('stopping.db') };
+  await using shortLived = await startService({ persons: 60, expiresIn: 1 });
+  const [RECRUITING_URL, TOKEN_LINK] = [shortLived.url, shortLived.tokenLink];
+  const env = { RECRUITING_URL, TOKEN_LINK, SHUTDOWN_DELAY_MS: '600000', ...storeIn('ending.db') };
   await using gateway = await serveHere(overService(env));
   await gateway.printed(/access token refreshed/);
-  expect(await countPersons(gateway.url)).toBe(60);
   const stopped = gateway.stop();
   await gateway.printed(/requests are still accepted for a while/);
   const ready = await fetch(new URL('/ready', gateway.url));
   // Balancers open other connections then, to other replicas.
   expect([ready.status, ready.headers.get('connection')]).toEqual([503, 'close']);
-  service.expire();
   expect(await countPersons(gateway.url)).toBe(60);
+  const before = shortLived.exchanges.length;
+  await expect.poll(() => shortLived.exchanges.length, { timeout: 10_000 }).toBeGreaterThan(before);
   gateway.hurry();
   expect(await stopped).toMatchObject({ code: 0, stderr: '' });
 });
