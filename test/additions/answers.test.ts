@@ -6,6 +6,7 @@ import {
 } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { altered, honest } from '../service/replies.ts';
+import { post } from '../support/clients/post.ts';
 import { byKeys, LONG, rawJson, secondService, startPeople } from './people.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -230,11 +231,8 @@ test.each([
 });
 
 test('integers that JavaScript cannot hold keep their digits, and reach resolvers as their text', async () => {
-  const response = await world.fetch('/graphql', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ query: '{ persons(first: 1) { items { salary extra pay } } }' }),
-  });
+  const query = '{ persons(first: 1) { items { salary extra pay } } }';
+  const response = await world.fetch('/graphql', post({ query }));
   expect(await response.text()).toContain(
     `{"salary":${LONG},"extra":{"deep":[9007199254740993],"name":"x"},"pay":"${LONG}"}`,
   );

@@ -3,6 +3,7 @@ import {
   startGatewayOverService,
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
+import { post } from '../support/clients/post.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import { fullSdl, fullService } from '../service/full.ts';
 import { altered, honest, type AnsweredPage, json, text } from '../service/replies.ts';
@@ -272,11 +273,7 @@ test.each([
       row,
     ],
   ] as const) {
-    const response = await gateway.fetch('/graphql', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query }),
-    });
+    const response = await gateway.fetch('/graphql', post({ query }));
     expect(await response.text(), query).toContain(`[${records}]`);
   }
 });

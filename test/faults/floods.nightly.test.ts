@@ -6,6 +6,7 @@ import { expect, test, vi } from 'vitest';
 import { startService, type Reply } from '../service/service.ts';
 import { after, honest, json } from '../service/replies.ts';
 import { headOf, openBare } from '../support/clients/bare-client.ts';
+import { post } from '../support/clients/post.ts';
 import { startServe } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -29,11 +30,7 @@ async function startSmallGateway(env: Record<string, string> = {}) {
   };
   const program = ends.use(await startServe({ env: settings }));
   const { url } = program;
-  const headers = { 'content-type': 'application/json' };
-  const ask = async (sent: object | string) => {
-    const body = typeof sent === 'string' ? sent : JSON.stringify(sent);
-    return (await fetch(url, { method: 'POST', headers, body })).text();
-  };
+  const ask = async (sent: object | string) => (await fetch(url, post(sent))).text();
   const open = ends.move();
   return { upstream, url, program, ask, [Symbol.asyncDispose]: () => open.disposeAsync() };
 }

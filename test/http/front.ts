@@ -33,15 +33,6 @@ export function startFullFront(options: TestGatewayOptions = {}): Promise<Front>
   return startFront(fullService(), { snapshot: fullSdl, ...options });
 }
 
-/** A POST as GraphQL clients send it. A text is sent unchanged. */
-export function post(body: unknown, headers: Record<string, string> = {}): RequestInit {
-  return {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: typeof body === 'string' ? body : JSON.stringify(body),
-  };
-}
-
 export interface Body {
   data?: Record<string, unknown> | null;
   errors?: {

@@ -6,7 +6,8 @@ import { entryFor } from '../support/gateway/api-key.ts';
 import { codesOf } from '../support/gateway/codes.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { serveHere } from '../support/gateway/run-here.ts';
-import { post, startFullFront } from './front.ts';
+import { post } from '../support/clients/post.ts';
+import { startFullFront } from './front.ts';
 
 const KEY = 'key-of-somebody';
 const AUTH = { apiKeys: [entryFor(KEY, 'a', 'read')], jwt: undefined };

@@ -21,6 +21,7 @@ import {
   type Settings,
 } from '../../src/library/index.ts';
 import { startService, type Service } from '../service/service.ts';
+import { post } from '../support/clients/post.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -69,11 +70,7 @@ async function open({ settings: others, ...options }: Options = {}) {
   const gateway = await createGateway({ settings: all, ...options });
   ends.defer(() => gateway.close());
   const send = async (query: string) =>
-    gateway.fetch('http://localhost/graphql', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-api-key': KEY },
-      body: JSON.stringify({ query }),
-    });
+    gateway.fetch('http://localhost/graphql', post({ query }, { 'x-api-key': KEY }));
   return {
     gateway,
     /** Sends an operation as a caller with a key, through `fetch`. */
@@ -205,11 +202,9 @@ test("another Yoga serves the service's own schema through createExecutor, whose
     const { executor, close } = await createExecutor({ settings: { ...settings, TOKEN_LINK } });
     const schema = wrapSchema({ schema: await schemaFromExecutor(executor), executor });
     const yoga = createYoga({ schema, logging: false });
-    const answer = await yoga.fetch('http://localhost/graphql', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: 'Bearer of-the-caller' },
-      body: JSON.stringify({ query: '{ people: persons(first: 2) { items { id } } }' }),
-    });
+    const query = '{ people: persons(first: 2) { items { id } } }';
+    const sent = post({ query }, { authorization: 'Bearer of-the-caller' });
+    const answer = await yoga.fetch('http://localhost/graphql', sent);
     expect(await answer.json()).toEqual({ data: { people: { items: ids.slice(0, 2) } } });
     expect(service.received.at(-1)!.headers.authorization).not.toContain('of-the-caller');
     await close();
@@ -290,12 +285,6 @@ const openForAll = async (config: GatewayConfig) => {
 const serve = async (listener: RequestListener) =>
   `http://127.0.0.1:${await listenForTest(createServer(listener), '127.0.0.1')}/graphql`;
 
-const post = (query: string, accept = 'application/json') => ({
-  method: 'POST',
-  headers: { 'content-type': 'application/json', accept },
-  body: JSON.stringify({ query }),
-});
-
 test.each(
   Object.entries(CONFIGS).flatMap(([how, config]) =>
     Object.entries(PROGRAMS).map(([where, program]) => [how, where, config, program] as const),
@@ -316,13 +305,13 @@ test.each(
     await page.body!.cancel();
 
     const accept = 'multipart/mixed;deferSpec=20220824';
-    const streamed = await fetch(url, post('{ allPersons @stream { id } }', accept));
+    const streamed = await fetch(url, post({ query: '{ allPersons @stream { id } }' }, { accept }));
     expect(streamed.headers.get('content-type')).toContain('multipart/mixed');
     const text = await streamed.text();
     expect(text.match(/"id":/g)).toHaveLength(60);
     expect(text.match(/content-type:/gi)!.length).toBeGreaterThan(1);
 
-    const outcome = await leave((signal) => fetch(url, { ...post(ALL), signal }));
+    const outcome = await leave((signal) => fetch(url, { ...post({ query: ALL }), signal }));
     expect(outcome).toMatchObject({ name: 'AbortError' });
   },
 );
@@ -354,7 +343,7 @@ test.each(Object.entries(CONFIGS))(
   async (_, config) => {
     const { handler } = await openForAll(config);
     const url = await serve(express().use(express.json()).all('/graphql', handler));
-    const answer = await fetch(url, post(ALL));
+    const answer = await fetch(url, post({ query: ALL }));
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject(
       failing({ message: expect.stringContaining('before body parsers') }),

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { Totals } from '../../src/paging/totals.ts';
+import { post } from '../support/clients/post.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { failure, range } from '../service/lists.ts';
@@ -98,11 +99,10 @@ test.each([
   ],
 ])('a total is renewed by %s', async (_, query, requests) => {
   await using world = await startPersons();
-  const response = await world.fetch('/graphql', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'multipart/mixed, application/json' },
-    body: JSON.stringify({ query }),
-  });
+  const response = await world.fetch(
+    '/graphql',
+    post({ query }, { accept: 'multipart/mixed, application/json' }),
+  );
   await response.text();
   expect(await world.requestsOf(world.total)).toBe(requests);
 });

@@ -1,6 +1,7 @@
 import type { Plugin } from 'graphql-yoga';
 import { onTestFinished } from 'vitest';
-import { post, startFront, type Front } from '../http/front.ts';
+import { startFront, type Front } from '../http/front.ts';
+import { post } from '../support/clients/post.ts';
 import { partsOf } from '../support/clients/multipart.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/gateway/gateway.ts';

@@ -5,6 +5,7 @@ import {
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { post } from '../support/clients/post.ts';
 import { wrote } from '../support/gateway/written.ts';
 
 export interface SentOperation {
@@ -74,11 +75,10 @@ export async function startSideBySide({
     response.writeHead(200, { 'content-type': 'application/json' }).end(text);
   });
   const through: SideBySide['through'] = async (operation) => {
-    const response = await gateway.fetch('/graphql', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'application/json' },
-      body: JSON.stringify(operation),
-    });
+    const response = await gateway.fetch(
+      '/graphql',
+      post(operation, { accept: 'application/json' }),
+    );
     return exactAnswer(wrote(await response.text()), response.status);
   };
   return {

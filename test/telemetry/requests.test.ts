@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Plugin } from 'graphql-yoga';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { listen, type Listening } from '../../src/http/listen.ts';
-import { post } from '../http/front.ts';
+import { post } from '../support/clients/post.ts';
 import { partsOf } from '../support/clients/multipart.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import {

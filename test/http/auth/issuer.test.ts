@@ -7,7 +7,7 @@ import { startGatewayOverService } from '../../support/gateway/over-service.ts';
 import { recordingLog } from '../../support/gateway/recording-log.ts';
 import { ManualClock } from '../../support/random/manual-clock.ts';
 import { startProxy } from '../../support/tokens/proxy-server.ts';
-import { post } from '../front.ts';
+import { post } from '../../support/clients/post.ts';
 import { startIssuer, type Issuer } from './issuer.ts';
 
 let issuer: Issuer;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { GraphQLFormattedError } from 'graphql';
 import type { TestGateway } from '../gateway/gateway.ts';
 import { wrote } from '../gateway/written.ts';
+import { post } from './post.ts';
 
 /** One part of an answer in parts (proposal of 2022-08-24). */
 export interface Payload {
@@ -55,19 +56,7 @@ export function ask(
   variables: Record<string, unknown> = {},
   accept: string | null = 'multipart/mixed',
 ): Promise<Response> {
-  return post(gateway, { query, variables }, accept);
-}
-
-function post(
-  gateway: Pick<TestGateway, 'fetch'>,
-  operation: Operation,
-  accept: string | null,
-): Promise<Response> {
-  return gateway.fetch('/graphql', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...(accept !== null && { accept }) },
-    body: JSON.stringify(operation),
-  });
+  return gateway.fetch('/graphql', post({ query, variables }, accept === null ? {} : { accept }));
 }
 
 /** Returns all parts of an answer. */
@@ -99,7 +88,10 @@ export async function joinedAnswer(
   operation: Operation,
   accept: Accepted,
 ): Promise<JoinedAnswer> {
-  const response = await post(gateway, operation, `${accept}, application/json;q=0.9`);
+  const response = await gateway.fetch(
+    '/graphql',
+    post(operation, { accept: `${accept}, application/json;q=0.9` }),
+  );
   const payloads = await Array.fromAsync(partsOf(response));
   const increments = payloads.flatMap(({ incremental = [] }) => incremental);
   const lacking = increments.filter(({ items }) => items === null);

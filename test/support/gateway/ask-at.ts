@@ -1,3 +1,5 @@
+import { post } from '../clients/post.ts';
+
 export interface GraphqlAnswer {
   extensions?: Record<string, unknown>;
   data?: Record<string, unknown> | null;
@@ -19,10 +21,6 @@ export async function askAt(
   url: string,
   ...[query, variables = {}, headers = {}]: Question
 ): Promise<GraphqlAnswer> {
-  const response = await fetch(url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify({ query, variables }),
-  });
+  const response = await fetch(url, post({ query, variables }, headers));
   return (await response.json()) as GraphqlAnswer;
 }

@@ -8,6 +8,7 @@ import { NO_EMERGENCY } from '../../../src/tokens/emergency.ts';
 import type { TokenStore } from '../../../src/tokens/store.ts';
 import type { Additions } from '../../../src/additions/additions.ts';
 import { documentedSdl } from '../documented-sdl.ts';
+import { post } from '../clients/post.ts';
 import { recordingLog } from './recording-log.ts';
 import { servedOnce } from './served-once.ts';
 import { memoryStore } from './stores.ts';
@@ -102,13 +103,10 @@ export async function startGateway(
     ask: async (query, variables, init) => {
       const response = await fetch('/graphql', {
         ...init,
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          accept: 'application/json',
-          ...Object.fromEntries(new Headers(init?.headers)),
-        },
-        body: JSON.stringify({ query, variables }),
+        ...post(
+          { query, variables },
+          { accept: 'application/json', ...Object.fromEntries(new Headers(init?.headers)) },
+        ),
       });
       return JSON.parse(wrote(await response.text()));
     },
