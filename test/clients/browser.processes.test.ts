@@ -5,14 +5,12 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { build } from 'rolldown';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import fetchable from '../../examples/relay/gateway.config.ts';
-import { listen, type Listening } from '../../src/http/listen.ts';
 import { startIssuer } from '../http/auth/issuer.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { openBrowser } from '../support/clients/browser.ts';
-import type { TestGateway } from '../support/gateway/gateway.ts';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import { startFront, type Front } from '../support/gateway/front.ts';
 
 const KEY = 'key-of-the-page';
 let browser: Browser;
@@ -26,9 +24,7 @@ const TABS = ['AllPersons', 'Persons', 'PersonsConnection', 'LastPersons', 'Pers
 test('GraphiQL opens with a valid credential, runs an example with it, stores it nowhere, and asks only the gateway', async () => {
   await using issuer = await startIssuer();
   const auth = { apiKeys: [entryFor(KEY, 'portal', 'read')], jwt: issuer.jwt };
-  await using gateway = await startGatewayOverService({}, { config: { auth } });
-  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-  onTestFinished(() => server.close());
+  await using front = await startFront({}, { config: { auth } });
   const page = await browser.newPage();
   const requests: string[] = [];
   page.on('request', (request) => requests.push(request.url()));
@@ -37,8 +33,8 @@ test('GraphiQL opens with a valid credential, runs an example with it, stores it
   page.on('console', (message) => {
     if (message.type() === 'error') complaints.push(message.text());
   });
-  await page.goto(server.url);
-  expect(page.url()).toBe(`${server.url}/graphql`);
+  await page.goto(front.url);
+  expect(page.url()).toBe(`${front.url}/graphql`);
   expect(await page.getByText('made up').count()).toBe(0);
   const tabs = page.locator('.graphiql-tab-button');
 
@@ -76,7 +72,7 @@ test('GraphiQL opens with a valid credential, runs an example with it, stores it
   );
   expect(kept).not.toContain(KEY);
   const isElsewhere = (url: string) =>
-    !/^(data|blob):/.test(url) && new URL(url).origin !== server.url;
+    !/^(data|blob):/.test(url) && new URL(url).origin !== front.url;
   expect(requests.filter(isElsewhere)).toEqual([]);
   expect(complaints.filter((each) => !/401|404/.test(each))).toEqual([]);
 });
@@ -95,12 +91,11 @@ describe('examples/relay', () => {
   /** The origin of the application: the test itself answers with its page. */
   const ORIGIN = 'http://localhost:3000';
   const credential = { 'x-api-key': KEY };
-  let gateway: TestGateway;
-  let server: Listening;
+  let front: Front;
   let bundle: string;
   beforeAll(async () => {
     const auth = { apiKeys: [entryFor(KEY, 'page', 'read', 'drain')], jwt: undefined };
-    gateway = await startGatewayOverService(
+    front = await startFront(
       { schema: 'rich' },
       {
         snapshot: readFileSync('schema/rich.graphql', 'utf8'),
@@ -108,16 +103,12 @@ describe('examples/relay', () => {
         additions: fetchable,
       },
     );
-    server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
     bundle = await bundledPage();
   });
-  afterAll(async () => {
-    await server.close();
-    await gateway[Symbol.asyncDispose]();
-  });
+  afterAll(() => front[Symbol.asyncDispose]());
 
   const asked = async <Data>(query: string) =>
-    (await gateway.ask<Data>(query, {}, { headers: credential })).data;
+    (await front.ask<Data>(query, {}, { headers: credential })).data;
 
   /** Opens the page with one of its lists, from the end that the variables name. */
   async function open(
@@ -129,7 +120,7 @@ describe('examples/relay', () => {
     await page.route(`${ORIGIN}/`, (route) =>
       route.fulfill({ contentType: 'text/html', body: '<!doctype html><body></body>' }),
     );
-    const settings = { gateway: `${server.url}/graphql`, credential, shows, variables };
+    const settings = { gateway: `${front.url}/graphql`, credential, shows, variables };
     await page.goto(`${ORIGIN}/#${encodeURIComponent(JSON.stringify(settings))}`);
     await page.addScriptTag({ content: bundle });
     /** Waits until this many records are shown. @returns their ids */

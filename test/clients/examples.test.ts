@@ -6,11 +6,10 @@ import { loadPartial, withPatience } from '../../examples/apollo/errors.ts';
 import type { PeopleQuery, PeopleQueryVariables } from '../../examples/apollo/generated/graphql.ts';
 import * as apollo from '../../examples/apollo/people.ts';
 import * as urql from '../../examples/urql/people.ts';
-import { listen } from '../../src/http/listen.ts';
 import { honest, json } from '../service/replies.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
+import { startFront } from '../support/gateway/front.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
 
 const KEY = 'key-of-an-example';
 const credential = () => ({ 'x-api-key': KEY });
@@ -29,16 +28,8 @@ afterAll(() => gateway[Symbol.asyncDispose]());
 
 /** A gateway with 137 people on a port, which answers only callers with the key. */
 async function startServed(config: TestGatewayOptions['config'] = {}) {
-  const started = await startGatewayOverService({ persons: 137 }, { config: { auth, ...config } });
-  const server = await listen(started.gateway.handler, { host: '127.0.0.1', port: 0 });
-  return {
-    ...started,
-    url: `${server.url}/graphql`,
-    [Symbol.asyncDispose]: async () => {
-      await server.close();
-      await started[Symbol.asyncDispose]();
-    },
-  };
+  const front = await startFront({ persons: 137 }, { config: { auth, ...config } });
+  return { ...front, url: `${front.url}/graphql` };
 }
 
 const CLIENTS: Readonly<Record<string, (size: object) => Promise<Pages>>> = {

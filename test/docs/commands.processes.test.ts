@@ -4,10 +4,10 @@ import { startService } from '../service/service.ts';
 import { blocksOf, blockWith } from '../support/docs/documents.ts';
 import { runWithoutNpm, type NpmCall } from '../support/docs/shell.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
+import { startFront } from '../support/gateway/front.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { runHere, serveHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { serveHttp } from '../support/listening.ts';
 
 test('the first command of the README starts the sandbox, and prints the address of GraphiQL', async () => {
   using folder = temporaryFolder();
@@ -92,12 +92,11 @@ test('the operations of the README are answered with records', async () => {
 async function startDocumented() {
   const folder = temporaryFolder();
   const abc = 'query ($first: Int) { persons(first: $first) { items { id } } }';
-  const gateway = await startGatewayOverService({}, { trustedDocuments: { abc } });
-  const door = await serveHttp(gateway.gateway.handler);
+  const front = await startFront({}, { trustedDocuments: { abc } });
   const { stdout } = await runHere(['keys', 'new', 'router', '--scopes', 'read+drain+router']);
   const values: [string | RegExp, string][] = [
-    ['RECRUITING_URL=https://recruiting.example.com', `RECRUITING_URL=${gateway.service.url}`],
-    [/https?:\/\/(localhost:4000|recruiting\.(internal|example\.com))/g, door.url],
+    ['RECRUITING_URL=https://recruiting.example.com', `RECRUITING_URL=${front.service.url}`],
+    [/https?:\/\/(localhost:4000|recruiting\.(internal|example\.com))/g, front.url],
     ['router:…', /router:\S+/.exec(stdout)![0]],
     ['rsk_…', 'rsk_made-up'],
     ['$KEY', 'rsk_made-up'],
@@ -111,8 +110,7 @@ async function startDocumented() {
       return { calls: inFolder(calls, folder.path), stdout: printed };
     },
     [Symbol.asyncDispose]: async () => {
-      await door[Symbol.asyncDispose]();
-      await gateway[Symbol.asyncDispose]();
+      await front[Symbol.asyncDispose]();
       folder[Symbol.dispose]();
     },
   };

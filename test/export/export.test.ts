@@ -5,14 +5,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { exportProgress } from '../../src/cli/export-progress.ts';
 import { startService } from '../service/service.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import type { TestGateway } from '../support/gateway/gateway.ts';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import { startFront, type Front } from '../support/gateway/front.ts';
 import { rawJson } from '../additions/people.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { makeExecutableSchema, type PageArgs, pageOf } from '../service/lists.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { serveHttp, type Listening } from '../support/listening.ts';
 
 const SDL = `
   type Query {
@@ -48,8 +46,7 @@ const MEMBERS = Array.from({ length: 60 }, (_, id) =>
 );
 const OF_MEMBERS = '__typename ... on Worker { id firstName } ... on Team { id title }';
 
-let gateway: TestGateway;
-let door: Listening;
+let door: Front;
 const folder = temporaryFolder('disk');
 beforeAll(async () => {
   const schema = makeExecutableSchema(SDL, {
@@ -72,12 +69,10 @@ beforeAll(async () => {
       },
     },
   });
-  gateway = await startGatewayOverService({ schema }, { snapshot: SDL });
-  door = await serveHttp(gateway.gateway.handler);
+  door = await startFront({ schema }, { snapshot: SDL });
 });
 afterAll(async () => {
   await door[Symbol.asyncDispose]();
-  await gateway[Symbol.asyncDispose]();
   folder[Symbol.dispose]();
 });
 /** Exports a list with these fields, or those that it has by default. */
@@ -169,16 +164,15 @@ test.each<[string, string | undefined, string, RegExp]>([
 
 test('a key decides what is exported, from a production gateway with small windows too, and is never sent in clear text', async () => {
   const apiKeys = [entryFor('reader', 'ui', 'read')];
-  await using closed = await startGatewayOverService(
+  await using closed = await startFront(
     { persons: 1_000 },
     {
       config: { introspection: false, connectionMax: 100, auth: { apiKeys, jwt: undefined } },
       overrides: { fields: { 'Person.firstName': { scope: 'pii' } } },
     },
   );
-  await using closedDoor = await serveHttp(closed.gateway.handler);
   const file = folder.file('keys.ndjson');
-  const to = `--force --output ${file} --url ${closedDoor.url}/graphql/`;
+  const to = `--force --output ${file} --url ${closed.url}/graphql/`;
   for (const [EXPORT_API_KEY, fields, code, sentence, field = 'persons'] of [
     ['', 'key: id', 2, /Set EXPORT_API_KEY/],
     ['wrong', 'key: id', 2, /Set EXPORT_API_KEY/],

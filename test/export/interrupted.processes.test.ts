@@ -14,6 +14,7 @@ import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { blockWith } from '../support/docs/documents.ts';
 import { runInShell } from '../support/docs/shell.ts';
+import { startFront } from '../support/gateway/front.ts';
 import {
   startGatewayOverService,
   type GatewayOverService,
@@ -254,9 +255,8 @@ test.skipIf(!canFillDisk)(
 test('an export ends quietly when nobody reads its output any more', async () => {
   using folder = temporaryFolder();
   // More than a pipe holds.
-  await using long = await startGatewayOverService({ persons: 5_000 });
-  await using longDoor = await serveHttp(long.gateway.handler);
-  const command = `{ npm run -- export persons --url ${longDoor.url}; echo "ended with $?" >&2; }`;
+  await using long = await startFront({ persons: 5_000 });
+  const command = `{ npm run -- export persons --url ${long.url}; echo "ended with $?" >&2; }`;
   const printed = await runInShell(`${command} | head -n 2`, folder.path, MAIN);
   expect(
     printed

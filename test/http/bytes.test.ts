@@ -6,7 +6,7 @@ import { codesOf } from '../support/gateway/codes.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import type { Reply } from '../service/service.ts';
 import { post } from '../support/clients/post.ts';
-import { startFront, startFullFront, type Body, type Front } from './front.ts';
+import { startFront, startFullFront, type Body, type Front } from '../support/gateway/front.ts';
 
 // Bytes that arrive on a socket, and the status and the end of what is sent back.
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { startFullFront, type Body, type Front } from './front.ts';
+import { startFullFront, type Body, type Front } from '../support/gateway/front.ts';
 
 // Every request goes through a socket and through `fetch`, to a gateway without plugins, which answers it early, and to
 // one with a plugin that has every hook, which sends it through the whole pipeline of Yoga. All four answers are equal.

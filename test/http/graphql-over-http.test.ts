@@ -1,6 +1,6 @@
 import { serverAudits } from 'graphql-http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startFullFront, type Front } from './front.ts';
+import { startFullFront, type Front } from '../support/gateway/front.ts';
 
 let front: Front;
 beforeAll(async () => {

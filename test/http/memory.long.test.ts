@@ -13,7 +13,7 @@ import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
 import { after, altered, honest, json, silence, unfinished } from '../service/replies.ts';
 import { post } from '../support/clients/post.ts';
-import { startFront } from './front.ts';
+import { startFront } from '../support/gateway/front.ts';
 
 // What requests and answers hold, while their clients read slowly, leave, or ask for too much.
 

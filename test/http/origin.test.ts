@@ -7,7 +7,7 @@ import { codesOf } from '../support/gateway/codes.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { serveHere } from '../support/gateway/run-here.ts';
 import { post } from '../support/clients/post.ts';
-import { startFullFront } from './front.ts';
+import { startFullFront } from '../support/gateway/front.ts';
 
 const KEY = 'key-of-somebody';
 const AUTH = { apiKeys: [entryFor(KEY, 'a', 'read')], jwt: undefined };

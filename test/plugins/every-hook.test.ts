@@ -1,7 +1,7 @@
 import { GraphQLError, parse, print, type DocumentNode, type ExecutionResult } from 'graphql';
 import { isAsyncIterable, type Plugin } from 'graphql-yoga';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startFront, type Front } from '../http/front.ts';
+import { startFront, type Front } from '../support/gateway/front.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import {
   CONFIG,

@@ -1,6 +1,6 @@
 import type { Plugin } from 'graphql-yoga';
 import { onTestFinished } from 'vitest';
-import { startFront, type Front } from '../http/front.ts';
+import { startFront, type Front } from '../support/gateway/front.ts';
 import { post } from '../support/clients/post.ts';
 import { partsOf } from '../support/clients/multipart.ts';
 import { entryFor } from '../support/gateway/api-key.ts';

@@ -4,7 +4,7 @@ import { createGraphQLError, type Plugin } from 'graphql-yoga';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import type { Front } from '../http/front.ts';
+import type { Front } from '../support/gateway/front.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import { samplesOf } from '../support/processes/exposition.ts';

@@ -2,14 +2,12 @@ import { hostname } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import type { Plugin } from 'graphql-yoga';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { listen, type Listening } from '../../src/http/listen.ts';
 import { post } from '../support/clients/post.ts';
 import { partsOf } from '../support/clients/multipart.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import {
-  startGatewayOverService,
-  type GatewayOverService,
-} from '../support/gateway/over-service.ts';
+import { startFront, type Front } from '../support/gateway/front.ts';
+import type { TestGateway } from '../support/gateway/gateway.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { after, honest, json, refusal, silence } from '../service/replies.ts';
 import type { Reply } from '../service/service.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
@@ -43,19 +41,14 @@ const failed = identified(
 );
 const unavailable = (id: string) => identified(id, json({}, 502));
 
-let gateway: GatewayOverService;
-let server: Listening;
+let gateway: Front;
 let before: Map<string, number>;
 beforeAll(async () => {
   const auth = { apiKeys: [entryFor(KEY, 'portal', 'read')], jwt: undefined };
   const config = { auth, drainConcurrency: 1 };
-  gateway = await startGatewayOverService({ persons: 260 }, { config, plugins: [WITH_A_PATH] });
-  server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+  gateway = await startFront({ persons: 260 }, { config, plugins: [WITH_A_PATH] });
 });
-afterAll(async () => {
-  await server.close();
-  await gateway[Symbol.asyncDispose]();
-});
+afterAll(() => gateway[Symbol.asyncDispose]());
 beforeEach(async () => {
   gateway.service.answer(succeeds);
   gateway.logged.length = 0;
@@ -294,7 +287,7 @@ test('a caller who leaves is logged and counted as LEFT, without an id of the se
   const begins: Reply = (response) => void response.write('{', () => begun.resolve());
   gateway.service.answer(identified('of-what-a-caller-left', begins));
   const leaving = new AbortController();
-  const answer = fetch(`${server.url}/graphql?query={persons(first:7){items{id}}}`, {
+  const answer = fetch(`${gateway.url}/graphql?query={persons(first:7){items{id}}}`, {
     signal: leaving.signal,
     headers: { 'x-api-key': KEY },
   });
@@ -354,9 +347,9 @@ test('a shared upstream request has the id of the request that started it', asyn
 /** Sends an operation with a credential, or a GET. */
 function send({ query = '{ __typename }', path, headers, replies }: Situation): Promise<Response> {
   if (replies) gateway.service.answer(...replies);
-  if (path !== undefined) return fetch(server.url + path, { headers: headers ?? {} });
+  if (path !== undefined) return fetch(gateway.url + path, { headers: headers ?? {} });
   const all = { accept: 'application/json', 'x-api-key': KEY, ...headers };
-  return fetch(`${server.url}/graphql?of=Max`, post({ query }, all));
+  return fetch(`${gateway.url}/graphql?of=Max`, post({ query }, all));
 }
 
 const isLine = ({ msg }: Line) => msg === 'request';
@@ -373,7 +366,7 @@ function upstreamIds(from: number): unknown[] {
   return gateway.service.received.slice(from).map(({ headers }) => headers['x-request-id']);
 }
 
-async function samples(of = gateway): Promise<Map<string, number>> {
+async function samples(of: TestGateway = gateway): Promise<Map<string, number>> {
   return samplesOf(await of.gateway.metrics.text());
 }
 

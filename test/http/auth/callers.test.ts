@@ -5,7 +5,7 @@ import { entryFor } from '../../support/gateway/api-key.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
 import { makeExecutableSchema, personPages, PERSONS } from '../../service/lists.ts';
 import { post } from '../../support/clients/post.ts';
-import { startFront, type Body, type Front } from '../front.ts';
+import { startFront, type Body, type Front } from '../../support/gateway/front.ts';
 import { seconds, startIssuer, type Issuer } from './issuer.ts';
 
 // Which callers are admitted, and what each of them may do. The scopes of operations are in every-way.test.ts.

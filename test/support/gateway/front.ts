@@ -1,11 +1,8 @@
-import { listen } from '../../src/http/listen.ts';
-import { fullSdl, fullService } from '../service/full.ts';
-import type { ServiceOptions } from '../service/service.ts';
-import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import {
-  startGatewayOverService,
-  type GatewayOverService,
-} from '../support/gateway/over-service.ts';
+import { listen } from '../../../src/http/listen.ts';
+import { fullSdl, fullService } from '../../service/full.ts';
+import type { ServiceOptions } from '../../service/service.ts';
+import type { TestGatewayOptions } from './gateway.ts';
+import { startGatewayOverService, type GatewayOverService } from './over-service.ts';
 
 /** A gateway that also listens on a port, so that the tests include what Node does to a request. */
 export interface Front extends GatewayOverService {
