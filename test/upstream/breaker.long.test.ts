@@ -1,92 +1,89 @@
 import { expect, test } from 'vitest';
 import { codedError } from '../../src/errors.ts';
 import { Breaker } from '../../src/upstream/breaker.ts';
+import { readAnswer } from '../../src/upstream/read-answer.ts';
 import { noTelemetry } from '../../src/upstream/telemetry.ts';
-import type { Failure } from '../../src/upstream/request.ts';
-import type { Reply } from '../service/service.ts';
-import { cut, honest, json, refusal, silence, text } from '../service/replies.ts';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import type { Failure, Outcome } from '../../src/upstream/request.ts';
+import { cut, honest } from '../service/replies.ts';
+import {
+  startGatewayOverService,
+  type GatewayOverService,
+} from '../support/gateway/over-service.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 import { answer, heldRequests, senderWith } from './held-requests.ts';
 
-let queries = 0;
+/** Sends queries at the same time. Each is different, since equal ones would share a request. */
+const askMany = ({ ask }: GatewayOverService, count: number) =>
+  Promise.all(
+    Array.from({ length: count }, (_, at) =>
+      ask(`{ persons(first: 1) { items { id${at}: id } } }`),
+    ),
+  );
 
-/** Each is different, since equal queries would share a request. */
-const anyPersons = () => `{ persons(first: 1) { items { id${(queries += 1)}: id } } }`;
-
-test.each<[string, Reply, isDown: boolean]>([
-  ['connections that break', cut, true],
-  ['no answer in time', silence, true],
-  ['502 of a proxy', text('<html>', 502), true],
-  ['errors of GraphQL', json({ errors: [{ message: 'No.' }] }), false],
-  ['errors of GraphQL with status 500', json({ errors: [{ message: 'No.' }] }, 500), false],
-  ['what is no GraphQL', text('<html>'), false],
-  ['429', json({}, 429), false],
-  ['a refused token', refusal('blocked'), false],
-])(
-  'the breaker opens when the service is down, not when it answers, and closes when it answers again: %s',
-  async (_what, reply, isDown) => {
-    await using gateway = await startGatewayOverService();
-    const { service, age, ask } = gateway;
-    const fail = async (count: number) => {
-      const before = service.received.length;
-      const answers = Array.from({ length: count }, () => ask(anyPersons()));
-      await service.arrived(before + count);
-      if (reply === silence) age(30 * SECOND);
-      await Promise.all(answers);
-    };
-    const reported = async () => [
-      ...gateway.logged.flatMap(({ msg, level, seconds = '' }) => {
-        const [said] = /is down|answers again/.exec(String(msg)) ?? [];
-        return said ? [`${said} ${String(level)} ${String(seconds)}`] : [];
-      }),
-      /^recruiting_upstream_(breaker_open \d)/m.exec(await gateway.gateway.metrics.text())![1],
-    ];
-    service.answer(reply);
-    await fail(4);
-    age(2 * SECOND);
-    await fail(1);
-    expect(await reported()).toEqual(
-      isDown ? ['is down 40 ', 'breaker_open 1'] : ['breaker_open 0'],
-    );
-    service.answer(honest);
-    const { length } = service.received;
-    const { errors } = await ask(anyPersons());
-    if (isDown) {
-      const message = expect.stringMatching(/^Nothing was sent: .*Try again in 1 s\./);
-      const extensions = { code: 'UPSTREAM_UNREACHABLE', retryAfter: 1 };
-      expect(errors).toMatchObject([{ message, path: ['persons'], extensions }]);
-    } else expect(errors).toBeUndefined();
-    expect(service.received).toHaveLength(isDown ? length : length + 1);
-    age(SECOND);
-    for (let count = 0; count < 2; count += 1)
-      expect((await ask(anyPersons())).errors).toBeUndefined();
-    const closed = [
-      'is down 40 ',
-      expect.stringMatching(/^answers again 30 \d$/),
-      'breaker_open 0',
-    ];
-    expect(await reported()).toEqual(isDown ? closed : ['breaker_open 0']);
-  },
-);
+test('the breaker opens when connections break, refuses requests, and closes when the service answers again', async () => {
+  await using gateway = await startGatewayOverService();
+  const { service, age } = gateway;
+  const reported = async () => [
+    ...gateway.logged.flatMap(({ msg, level, seconds = '' }) => {
+      const [said] = /is down|answers again/.exec(String(msg)) ?? [];
+      return said ? [`${said} ${String(level)} ${String(seconds)}`] : [];
+    }),
+    /^recruiting_upstream_(breaker_open \d)/m.exec(await gateway.gateway.metrics.text())![1],
+  ];
+  service.answer(cut);
+  await askMany(gateway, 4);
+  age(2 * SECOND);
+  await askMany(gateway, 1);
+  expect(await reported()).toEqual(['is down 40 ', 'breaker_open 1']);
+  service.answer(honest);
+  const { length } = service.received;
+  const message = expect.stringMatching(/^Nothing was sent: .*Try again in 1 s\./);
+  const extensions = { code: 'UPSTREAM_UNREACHABLE', retryAfter: 1 };
+  const [refused] = await askMany(gateway, 1);
+  expect(refused!.errors).toMatchObject([{ message, path: ['persons'], extensions }]);
+  expect(service.received).toHaveLength(length);
+  age(SECOND);
+  expect((await askMany(gateway, 1))[0]!.errors).toBeUndefined();
+  const closed = expect.stringMatching(/^answers again 30 \d$/);
+  expect(await reported()).toEqual(['is down 40 ', closed, 'breaker_open 0']);
+});
 
 test('requests that wait for their turn are refused when the breaker opens, and are not counted as sent', async () => {
   await using gateway = await startGatewayOverService({}, { config: { upstreamConcurrency: 1 } });
-  const { service, age, ask } = gateway;
+  const { service, age } = gateway;
   service.answer(cut);
-  const askMany = (count: number) =>
-    Promise.all(Array.from({ length: count }, () => ask(anyPersons())));
-  await askMany(4);
+  await askMany(gateway, 4);
   age(2 * SECOND);
-  await askMany(20);
+  await askMany(gateway, 20);
   const counts = gateway.logged.map(({ upstreamRequests }) => Number(upstreamRequests ?? 0));
   expect(counts.reduce((sum, count) => sum + count, 0)).toBe(service.received.length);
 });
 
+function read(status: number, body: string): Outcome {
+  const answered = { status, headers: {}, body: Buffer.from(body) };
+  const outcome = readAnswer(answered, 'of the gateway', 'query', 0);
+  return outcome.kind === 'unauthorized' ? outcome.failure : outcome;
+}
+
+const ERRORS = '{"errors":[{"message":"No."}]}';
+const TIMEOUT = codedError('UPSTREAM_TIMEOUT', 'Too late.');
+/** How a request can end. */
+const ENDS: Record<string, () => Outcome> = {
+  answers: answer,
+  fails: () => read(502, '<html>'),
+  timeout: () => ({ kind: 'failure', error: TIMEOUT }),
+  errors: () => read(200, ERRORS),
+  '500-with-errors': () => read(500, ERRORS),
+  'not-GraphQL': () => read(200, '<html>'),
+  429: () => read(429, '{}'),
+  'refused-token': () => read(401, '{"detail":"blocked"}'),
+};
+
 const REPEATED = (times: number, step: string) => Array<string>(times).fill(step).join('; ');
 const FAILS = 'a sent; a fails';
-/** Five failures in a row, over two seconds. */
-const DOWN = `a sent; 2 s; a fails; ${REPEATED(4, FAILS)}`;
+/** Four failures in a row, over two seconds. */
+const FOUR = `a sent; 2 s; a fails; ${REPEATED(3, FAILS)}`;
+const DOWN = `${FOUR}; ${FAILS}`;
 const HANGING = ['a', 'b', 'c', 'd', 'e'];
 const PAUSES = [1, 2, 4, 8, 16, 30, 30];
 
@@ -95,9 +92,14 @@ test.each([
   ['four failures do not open it', `a sent; 60 s; a fails; ${REPEATED(3, FAILS)}; a sent`],
   ['failures within less than 2 s do not open it', `1.9 s; ${REPEATED(9, FAILS)}; a sent`],
   ['the first of five failures over 2 s is not too old', `${DOWN}; a refused 1`],
+  ['no answer in time is a failure', `${FOUR}; a sent; a timeout; a refused 1`],
+  ...['errors', '500-with-errors', 'not-GraphQL', '429', 'refused-token'].map((end) => [
+    `${end} is an answer`,
+    `${FOUR}; a sent; a ${end}; ${REPEATED(4, FAILS)}; a sent`,
+  ]),
   [
     'an answer makes earlier failures, and their time, forgotten',
-    `a sent; 2 s; a fails; ${REPEATED(3, FAILS)}; a sent; a answers; ${REPEATED(6, FAILS)}; a sent`,
+    `${FOUR}; a sent; a answers; ${REPEATED(6, FAILS)}; a sent`,
   ],
   [
     'callers who leave do not open it',
@@ -143,7 +145,7 @@ test.each([
   const breaker = new Breaker(clock, noTelemetry);
   const { sent, send } = heldRequests();
   const attempts = breaker.attempts(send);
-  const unsent: Failure = { ...FAILURE, isUnsent: true };
+  const unsent: Failure = { kind: 'failure', isUnsent: true, isTemporary: true, error: TIMEOUT };
   const ask = breaker.requests((request, sender) =>
     request.body === 'u' ? Promise.resolve(unsent) : attempts(request, sender),
   );
@@ -166,14 +168,8 @@ test.each([
     } else {
       const request = sent.findLast((each) => each.request.body === who)!;
       if (does === 'leaves') callers.get(who)!.abort(new Error('left'));
-      else request.end(does === 'answers' ? answer() : { ...FAILURE });
+      else request.end(ENDS[does]!());
       await new Promise(setImmediate);
     }
   }
 });
-
-const FAILURE: Failure = {
-  kind: 'failure',
-  isTemporary: true,
-  error: codedError('UPSTREAM_UNREACHABLE', 'The service cannot be reached.'),
-};
