@@ -1,12 +1,13 @@
 import { DatabaseSync } from 'node:sqlite';
-import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createTokenKeeper, type TokenKeeperOptions } from '../../src/library/token-keeper.ts';
+import { cut, json } from '../service/replies.ts';
+import { startService } from '../service/service.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { startServer } from '../support/test-server.ts';
 
-const SIGN_IN = { access_token: 'access-1', refresh_token: 'refresh-1', expires_in: 3_600 };
+const accepted = json({});
+const refused = json({}, 401);
 const streamOf = (body: string) => new Blob([body]).stream();
 const post = (body: BodyInit) => ({ method: 'POST', body, duplex: 'half' }) as const;
 
@@ -16,12 +17,13 @@ test.each<[string, (url: string) => Parameters<typeof fetch>, statuses: number[]
   ['with a stream, once', (url) => [url, post(streamOf('hello'))], [401, 200], ['hello', '']],
   ['as a Request, once', (url) => [new Request(url, post('hello'))], [401, 200], ['hello', '']],
 ])('fetch sends a request that is refused with 401 again: %s', async (_what, sent, ...expected) => {
-  const { keeper, url, seen } = await openKeeper();
-  await keeper.import(SIGN_IN);
-  const first = await keeper.fetch(...sent(`${url}/api`));
-  const second = await keeper.fetch(`${url}/api`);
-  expect([[first.status, second.status], seen.bodies]).toEqual(expected);
-  expect(seen.exchanges).toEqual(['refresh-1']);
+  const { keeper, url, service, signIn } = await openKeeper();
+  await keeper.import(signIn);
+  const first = await keeper.fetch(...sent(url));
+  const second = await keeper.fetch(url);
+  const bodies = service.received.map(({ body }) => body);
+  expect([[first.status, second.status], bodies]).toEqual(expected);
+  expect(service.exchanges).toMatchObject([{ refreshToken: signIn.refresh_token }]);
 });
 
 test.each<[string, (url: string, signal: AbortSignal) => Parameters<typeof fetch>]>([
@@ -30,60 +32,71 @@ test.each<[string, (url: string, signal: AbortSignal) => Parameters<typeof fetch
 ])(
   'fetch ends with the signal of %s while a token is exchanged, and the exchange goes on',
   async (_where, sent) => {
-    const exchange = Promise.withResolvers<void>();
-    const { keeper, url, seen } = await openKeeper({}, exchange.promise);
-    const imported = keeper.import(SIGN_IN);
-    await expect.poll(() => seen.exchanges.length).toBe(1);
+    const refusal = Promise.withResolvers<void>();
+    const meansExpired = () => {
+      refusal.resolve();
+      return true;
+    };
+    const { keeper, url, service, signIn } = await openKeeper({ meansExpired });
+    const exchange = service.tokenAnswers.hold('before');
+    const imported = keeper.import(signIn);
+    await exchange.arrived;
     const leaving = new AbortController();
-    const left = keeper.fetch(...sent(`${url}/api`, leaving.signal)).catch(String);
-    await expect.poll(() => seen.bodies.length).toBe(1);
+    const left = keeper.fetch(...sent(url, leaving.signal)).catch(String);
+    await refusal.promise;
     leaving.abort('left');
     expect(await left).toBe('left');
-    exchange.resolve();
+    exchange.release();
     expect(await imported).toBe('imported');
-    expect((await keeper.fetch(new Request(`${url}/api`))).status).toBe(200);
-    expect(seen.exchanges).toHaveLength(1);
-    const gone = keeper.fetch(...sent(`${url}/api`, AbortSignal.abort('gone')));
+    expect((await keeper.fetch(new Request(url))).status).toBe(200);
+    expect(service.exchanges).toHaveLength(1);
+    const gone = keeper.fetch(...sent(url, AbortSignal.abort('gone')));
     expect(await gone.catch(String)).toBe('gone');
   },
 );
 
 test('a token without a lifetime lives an hour, or as the option says, also before it was exchanged', async () => {
-  const { expires_in: _, ...signIn } = SIGN_IN;
-  const secondsLeft = async (options: Partial<TokenKeeperOptions>, lostExchanges: number) => {
-    const { keeper } = await openKeeper(options, undefined, lostExchanges);
-    await keeper.import(signIn).catch(() => {});
+  const withoutLifetime = { access_token: 'access', refresh_token: 'refresh' };
+  const secondsLeft = async (options: Partial<TokenKeeperOptions>, answer = cut) => {
+    const { keeper, service } = await openKeeper(options);
+    service.tokenAnswers.next(...Array.from({ length: 9 }, () => answer));
+    await keeper.import(withoutLifetime).catch(() => {});
     return keeper.health().accessSecondsLeft;
   };
-  expect(await secondsLeft({}, 0)).toBeCloseTo(3_600, -2);
-  expect(await secondsLeft({ lifetimes: { accessToken: 100_000 } }, 0)).toBeCloseTo(100_000, -2);
-  expect(await secondsLeft({ lifetimes: { accessToken: 100_000 } }, 9)).toBeCloseTo(100_000, -2);
+  const exchanged = json({ access_token: 'next', refresh_token: 'next' });
+  const lifetimes = { accessToken: 100_000 };
+  expect(await secondsLeft({}, exchanged)).toBeCloseTo(3_600, -2);
+  expect(await secondsLeft({ lifetimes }, exchanged)).toBeCloseTo(100_000, -2);
+  expect(await secondsLeft({ lifetimes })).toBeCloseTo(100_000, -2);
 });
 
 test('a new token is renewed again only once fetch has seen that it is accepted', async () => {
-  const { keeper, url, seen } = await openKeeper();
-  await keeper.import(SIGN_IN);
-  seen.refuses = 0;
+  const { keeper, url, service, signIn } = await openKeeper();
+  await keeper.import(signIn);
+  service.answer(accepted);
   const renewed = async (replays = 3) => keeper.afterRefusal(await keeper.token(), '', replays);
   expect(await renewed(4)).toBeUndefined();
-  expect(await renewed()).toMatchObject({ value: 'access-3' });
+  expect(await renewed()).toBeDefined();
   expect(await renewed()).toBeUndefined();
-  expect((await keeper.fetch(`${url}/api`)).status).toBe(200);
-  expect(await renewed()).toMatchObject({ value: 'access-4' });
+  expect((await keeper.fetch(url)).status).toBe(200);
+  expect(await renewed()).toBeDefined();
+  expect(service.exchanges).toHaveLength(3);
 });
 
 test('a 401 that does not mean expiry is returned and reported, and nothing is exchanged for it', async () => {
-  const { keeper, url, seen } = await openKeeper({ meansExpired: (challenge) => challenge !== '' });
-  await keeper.import(SIGN_IN);
+  const { keeper, url, service, signIn } = await openKeeper({
+    meansExpired: (challenge) => challenge !== '',
+  });
+  await keeper.import(signIn);
   expect(await keeper.afterRefusal(await keeper.token(), '', 3)).toBeUndefined();
-  seen.refuses = 9;
-  expect((await keeper.fetch(`${url}/api`)).status).toBe(401);
+  service.answer(refused);
+  expect((await keeper.fetch(url)).status).toBe(401);
   expect(keeper.health().troubles).toEqual(['unauthorized']);
-  expect(seen.exchanges).toEqual(['refresh-1']);
+  expect(service.exchanges).toHaveLength(1);
 });
 
 test('without tokens the error has the code TOKENS_MISSING, and tokens that were seen are not imported again', async () => {
-  const { keeper, logged } = await openKeeper();
+  const { keeper, logged, signIn } = await openKeeper();
   const error = await keeper.token().catch((reason: unknown) => reason);
   // Waiting does not help, so there is no `retryAfter`.
   expect(error).toMatchObject({ extensions: { code: 'TOKENS_MISSING' } });
@@ -92,9 +105,9 @@ test('without tokens the error has the code TOKENS_MISSING, and tokens that were
   expect(keeper.health().troubles).toEqual(['missing']);
   expect(logged.filter(({ level }) => Number(level) > 30)).toEqual([]);
   await expect(keeper.import({ access_token: 'a' })).rejects.toThrow(/not the answer of a token/);
-  expect(await keeper.import(SIGN_IN)).toBe('imported');
-  expect(await keeper.import(SIGN_IN)).toBe('known');
-  expect(await keeper.import({ ...SIGN_IN, refresh_token: 'other' })).toBe('in use');
+  expect(await keeper.import(signIn)).toBe('imported');
+  expect(await keeper.import(signIn)).toBe('known');
+  expect(await keeper.import({ ...signIn, refresh_token: 'other' })).toBe('in use');
 });
 
 const UNUSABLE = { extensions: { code: 'INTERNAL_SERVER_ERROR' } };
@@ -108,15 +121,15 @@ test.each<[Partial<TokenKeeperOptions>, RegExp, object?]>([
   [{ store: 'sqlite:/dev/null/tokens.db' }, /(ENOTDIR|EEXIST).*Check `store`/, UNUSABLE],
 ])('the options %j are refused, with what to do', async (wrong, message, more = {}) => {
   const right = { endpoint: 'https://example.com', store: 'sqlite:x.db' };
-  const refused = { message: expect.stringMatching(message), ...more };
-  await expect(createTokenKeeper({ ...right, ...wrong })).rejects.toMatchObject(refused);
+  const refusal = { message: expect.stringMatching(message), ...more };
+  await expect(createTokenKeeper({ ...right, ...wrong })).rejects.toMatchObject(refusal);
 });
 
 test('a store of another endpoint is refused, and is closed again', async () => {
   using folder = temporaryFolder();
   const store = `sqlite:${folder.file('tokens.db')}`;
-  const { keeper } = await openKeeper({ store });
-  await keeper.import(SIGN_IN);
+  const { keeper, signIn } = await openKeeper({ store });
+  await keeper.import(signIn);
   await keeper.close();
   using closed = vi.spyOn(DatabaseSync.prototype, 'close');
   const other = createTokenKeeper({ endpoint: 'https://other.example.com/token', store });
@@ -128,21 +141,21 @@ test('a store of another endpoint is refused, and is closed again', async () => 
 });
 
 test('a keeper that was closed sends nothing, has closed its store, and can be closed again', async () => {
-  const { keeper, url, seen } = await openKeeper();
-  await keeper.import(SIGN_IN);
+  const { keeper, url, service, signIn } = await openKeeper();
+  await keeper.import(signIn);
   const token = await keeper.token();
   using closed = vi.spyOn(DatabaseSync.prototype, 'close');
   await keeper.close();
   expect(closed).toHaveBeenCalledOnce();
   const calls = [
     keeper.token(),
-    keeper.fetch(`${url}/api`),
+    keeper.fetch(url),
     keeper.afterRefusal(token),
-    keeper.import({ ...SIGN_IN, refresh_token: 'other' }),
+    keeper.import({ ...signIn, refresh_token: 'other' }),
   ];
   const refusal = { extensions: { code: 'UPSTREAM_UNREACHABLE' } };
   for (const call of calls) await expect(call).rejects.toMatchObject(refusal);
-  expect(seen.bodies).toEqual([]);
+  expect(service.received).toEqual([]);
   await keeper.close();
 });
 
@@ -152,51 +165,29 @@ test('fetch returns a 401 that arrives once the keeper is closed', async () => {
     await ends.close();
     return new Response(null, { status: 401 });
   };
-  const { keeper, url } = await openKeeper({ fetch: send });
-  await keeper.import(SIGN_IN);
+  const { keeper, url, signIn } = await openKeeper({ fetch: send });
+  await keeper.import(signIn);
   ends.close = () => keeper.close();
-  expect((await keeper.fetch(`${url}/api`)).status).toBe(401);
+  expect((await keeper.fetch(url)).status).toBe(401);
 });
 
-/**
- * A keeper of a service that refuses the first request of its API.
- *
- * @param exchange what its token endpoint waits for
- * @param lostExchanges how many of the first exchanges have no answer
- */
-async function openKeeper(
-  options: Partial<TokenKeeperOptions> = {},
-  exchange?: Promise<void>,
-  lostExchanges = 0,
-) {
+/** A keeper of the tokens of a service, which refuses the first request of its API. */
+async function openKeeper(options: Partial<TokenKeeperOptions> = {}) {
   const folder = temporaryFolder();
-  const seen = { exchanges: [] as (string | null)[], bodies: [] as string[], refuses: 1 };
-  const url = await startServer((request, response) => {
-    const answer = async () => {
-      const body = await text(request);
-      if (request.url === '/token') {
-        seen.exchanges.push(new URLSearchParams(body).get('refresh_token'));
-        const next = seen.exchanges.length + 1;
-        await exchange;
-        if (seen.exchanges.length <= lostExchanges) return response.destroy();
-        const pair = { access_token: `access-${next}`, refresh_token: `refresh-${next}` };
-        return response.end(JSON.stringify(pair));
-      }
-      seen.bodies.push(body);
-      response.writeHead(seen.bodies.length <= seen.refuses ? 401 : 200).end();
-    };
-    void answer();
-  });
+  const service = await startService();
+  service.answer(refused, accepted);
   const { log, logged } = recordingLog();
   const keeper = await createTokenKeeper({
-    endpoint: `${url}/token`,
+    endpoint: `${service.url}/oauth/token`,
     store: `sqlite:${folder.file('tokens.db')}`,
     log,
     ...options,
   });
   onTestFinished(async () => {
     await keeper.close();
+    await service.close();
     folder[Symbol.dispose]();
   });
-  return { keeper, url, seen, logged };
+  const signIn = (await (await fetch(service.tokenLink)).json()) as { refresh_token: string };
+  return { keeper, service, url: `${service.url}/graphql`, logged, signIn };
 }
