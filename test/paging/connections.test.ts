@@ -32,17 +32,6 @@ async function cursorOf(world: World, serial: number, skipped: number): Promise<
 }
 
 describe.each(KINDS)('the requests of connections, with %s cursors', (kind) => {
-  test('are one for each page, whether the list was walked or not', async () => {
-    for (const isWalked of [false, true]) {
-      const world = new World(230, { kind });
-      if (isWalked) await world.drain();
-      expect(await world.costOf(() => world.pageThrough(50))).toBe(5);
-      expect(await world.costOf(() => world.pageThrough(30))).toBe(8);
-      const after = (await world.read({ first: 200 })).cursors.at(-1);
-      expect(await world.costOf(() => world.read({ first: 60, after }))).toBe(1);
-    }
-  });
-
   test.each([
     [{ first: 1 }, 'after', 2_000],
     [{ last: 1 }, 'before', 2_009],

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import { WALK_AGAIN_MS } from '../../src/paging/look-up.ts';
 import { PageFailedError, type FetchPage } from '../../src/paging/page.ts';
-import type { Change, Traits } from '../service/list-model.ts';
 import { World } from './world.ts';
 
 const LIMIT = 12;
@@ -25,50 +24,6 @@ test('a record that fails with the fields of the lookup is returned with its fai
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => from + at);
 
 describe('the requests of lookups', () => {
-  test.each<[string, Partial<Traits>, Change[], number[], number]>([
-    ['50 ids', {}, [], range(100, 150), 2],
-    ['one id', {}, [], [100], 1],
-    [
-      'a new record at the start and one at the end',
-      {},
-      [
-        { do: 'insert', at: 0, count: 1 },
-        { do: 'insert', at: 501, count: 1 },
-      ],
-      [500, 501],
-      2,
-    ],
-    [
-      'a record that was pushed by others',
-      { kind: 'position' },
-      [{ do: 'insert', at: 0, count: 20 }],
-      [140],
-      3,
-    ],
-    [
-      'a record in front of which others were removed',
-      { kind: 'position' },
-      [{ do: 'remove', at: 0, count: 20 }],
-      [100],
-      3,
-    ],
-  ])('for %s are those of their pages', async (_, traits, before, serials, most) => {
-    const world = new World(500, traits);
-    await world.drain();
-    for (const change of before) world.service.apply(change);
-    const requests = await world.costOf(async () =>
-      expect(await world.find(serials)).toEqual(serials),
-    );
-    expect(requests).toBeLessThanOrEqual(most);
-  });
-
-  test('end at the record in a list that is not known, and the next lookup goes on from there', async () => {
-    const world = new World(500, { kind: 'record' });
-    expect(await world.costOf(() => world.find([60]))).toBe(3);
-    expect(await world.costOf(() => world.find([160]))).toBe(4);
-    expect(await world.costOf(() => world.find([60, 160]))).toBe(2);
-  });
-
   test('for unknown ids are one walk in 30 seconds, until a mutation is sent', async () => {
     const world = new World(500);
     const walk = await world.costOf(() =>
@@ -107,12 +62,6 @@ describe('the requests of lookups', () => {
     const lookUp = async () =>
       expect(await world.find(removed)).toEqual(removed.map(() => undefined));
     expect(await world.costOf(lookUp)).toBeLessThan(50);
-  });
-
-  test('are no walk in a list of one page', async () => {
-    const world = new World(30);
-    await world.drain();
-    expect(await world.costOf(() => world.find([1, 99]))).toBe(1);
   });
 
   test('end once every caller has left', async () => {

@@ -27,7 +27,7 @@ export interface Meanwhile {
   readonly choose?: () => number;
 }
 
-interface WorldOptions extends Partial<Traits> {
+export interface WorldOptions extends Partial<Traits> {
   readonly concurrency?: number;
   /** The page size to begin with. Default: the limit of the service. */
   readonly usual?: number;
