@@ -80,12 +80,12 @@ test('a client that does not read a large answer is cut, and one that waits as l
   const large = Buffer.alloc(16_000_000, 'x');
   const answers: ServerResponse[] = [];
   const left: Promise<unknown>[] = [];
-  const ofYoga = handlerOf([() => ({ status: 200, headers: {}, body: [large] })]);
+  const ofYoga = handlerOf(() => ({ status: 200, headers: {}, body: [large] }));
   const handler = (request: IncomingMessage, response: ServerResponse) => {
     if (request.url === '/waiting') return void answers.push(response);
     left.push(once(request.socket, 'close'));
     if (request.url === '/large') response.end(large);
-    else ofYoga(request, response);
+    else ofYoga.handler(request, response);
   };
   const server = await listen(handler, { ...LOOPBACK, timeOuts: { readTimeout: 300 } });
   onTestFinished(() => server.close());

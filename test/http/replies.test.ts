@@ -2,13 +2,9 @@ import { createServer } from 'node:http';
 import { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import type { Handler } from '../../src/http/handler.ts';
 import { listen } from '../../src/http/listen.ts';
 import type { Body, Reply } from '../../src/http/reply.ts';
-import { createTelemetry } from '../../src/telemetry/telemetry.ts';
-import { recordingLog } from '../support/gateway/recording-log.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
 
 const GRAPHQL = 'application/graphql-response+json';
@@ -67,7 +63,7 @@ test.each<[string, (pieces: Body[]) => Body | AsyncIterable<Body>]>([
   'other requests get a turn after 256 KB of all answers that are written %s, however fast they are read',
   async (_, bodyOf) => {
     const huge = Array<Buffer>(100).fill(Buffer.alloc(64 * 1024, 'x'));
-    const handler = handlerOf([() => replyOf(bodyOf(huge))]);
+    const { handler } = handlerOf(() => replyOf(bodyOf(huge)));
     let bytes = 0;
     let most = 0;
     // They read an answer while it is written, which no reader in another process could do faster.
@@ -111,14 +107,9 @@ function replyOf(body: NonNullable<Reply['body']>): Reply {
 /** A handler that replies with this body, and the signal of what it does. */
 function replying(body: () => NonNullable<Reply['body']>) {
   const work: { signal?: AbortSignal } = {};
-  const { log, logged } = recordingLog();
-  const stage = ({ signal }: { signal: AbortSignal }): Reply => {
+  const handling = handlerOf(({ signal }) => {
     work.signal = signal;
     return replyOf(body());
-  };
-  const handler = handlerOf([stage], {
-    errors: createErrorPolicy({ clock: systemClock, log }),
-    telemetry: createTelemetry({ version: '1', log }).requests(),
   });
-  return { handler, logged, work };
+  return { ...handling, work };
 }

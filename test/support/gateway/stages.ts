@@ -1,38 +1,20 @@
-import { buildSchema, type GraphQLError } from 'graphql';
+import { buildSchema } from 'graphql';
 import { systemClock } from '../../../src/clock.ts';
-import type { ErrorPolicy } from '../../../src/http/error-policy.ts';
-import type { ExchangeTelemetry, Stages } from '../../../src/http/exchange.ts';
-import { plugin, createHandler, type Handler } from '../../../src/http/handler.ts';
+import { createErrorPolicy } from '../../../src/http/error-policy.ts';
+import type { Stage } from '../../../src/http/exchange.ts';
+import { plugin, createHandler } from '../../../src/http/handler.ts';
+import { createTelemetry } from '../../../src/telemetry/telemetry.ts';
+import { recordingLog } from './recording-log.ts';
 
-const noTelemetry: ExchangeTelemetry = {
-  begun: () => ({ requestId: '', cause: undefined }),
-  ended: () => {},
-};
-
-/** Runs only these stages. What they throw is not masked. */
-export function handlerOf(
-  stages: Stages,
-  {
-    errors = THROWING,
-    telemetry = noTelemetry,
-  }: { errors?: ErrorPolicy; telemetry?: ExchangeTelemetry } = {},
-): Handler {
-  const schema = buildSchema('type Query { any: Int }');
-  return createHandler({
-    schema,
-    plugins: stages.map((stage) => plugin(stage)),
-    errors,
-    telemetry,
+/** Handles requests by this stage alone, with the errors and the log of a gateway. */
+export function handlerOf(stage: Stage) {
+  const { log, logged } = recordingLog();
+  const handler = createHandler({
+    schema: buildSchema('type Query { any: Int }'),
+    plugins: [plugin(stage)],
+    errors: createErrorPolicy({ clock: systemClock, log }),
+    telemetry: createTelemetry({ version: '1', log }).requests(),
     clock: systemClock,
   });
+  return { handler, logged };
 }
-
-const THROWING: ErrorPolicy = {
-  refuse: (_, error) => {
-    throw error;
-  },
-  fail: (_, error) => {
-    throw error;
-  },
-  mask: (error) => error as GraphQLError,
-};
