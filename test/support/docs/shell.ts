@@ -16,20 +16,12 @@ export async function runWithoutNpm(
 ): Promise<{ calls: NpmCall[]; stdout: string }> {
   const notes = join(folder, 'npm-calls');
   writeFileSync(notes, '');
-  const note = `{ printf '%s\\0' "$@"; printf '\\0'; env -0; printf '\\0'; } >> "${notes}"`;
+  const note = `#!${process.execPath}
+const call = { args: process.argv.slice(2), env: process.env };
+require('node:fs').appendFileSync('${notes}', JSON.stringify(call) + '\\n');`;
   const stdout = await inShell(commands, folder, note);
-  const lists = readFileSync(notes, 'utf8')
-    .split('\0\0')
-    .map((list) => list.split('\0'));
-  return {
-    stdout,
-    calls: Array.from({ length: (lists.length - 1) / 2 }, (_, index) => ({
-      args: lists[2 * index]!,
-      env: Object.fromEntries(
-        lists[2 * index + 1]!.map((entry) => /^([^=]*)=(.*)$/s.exec(entry)!.slice(1)),
-      ) as Record<string, string>,
-    })),
-  };
+  const calls = readFileSync(notes, 'utf8').split('\n').filter(Boolean);
+  return { stdout, calls: calls.map((call) => JSON.parse(call) as NpmCall) };
 }
 
 /** Runs shell commands whose npm runs the gateway. Returns all that they print, whatever their exit codes. */
@@ -38,7 +30,8 @@ export async function runInShell(
   folder: string,
   main = resolve('src/main.ts'),
 ): Promise<string> {
-  const start = `while [ "$1" != -- ]; do shift; done; shift
+  const start = `#!/bin/sh
+while [ "$1" != -- ]; do shift; done; shift
 exec '${process.execPath}' '${main}' "$@"`;
   try {
     return await inShell(`exec 2>&1\n${commands}`, folder, start);
@@ -48,7 +41,7 @@ exec '${process.execPath}' '${main}' "$@"`;
 }
 
 async function inShell(commands: string, folder: string, npm: string): Promise<string> {
-  writeFileSync(join(folder, 'npm'), `#!/bin/sh\n${npm}\n`, { mode: 0o755 });
+  writeFileSync(join(folder, 'npm'), npm, { mode: 0o755 });
   const { stdout } = await promisify(execFile)('sh', ['-uc', commands], {
     cwd: folder,
     env: {
