@@ -15,8 +15,6 @@ const ROUTER_KEY = 'key-of-the-router';
 /** The id of a person who does not exist, to whom the first review refers. The second has no author. */
 export const UNKNOWN_ID = 'nobody';
 
-type Subgraph = RecordedServer & PublishedSubgraph;
-
 interface Options {
   /** SCHEMA_PREFIX */
   readonly prefix?: string;
@@ -24,7 +22,7 @@ interface Options {
   readonly pageInfo?: string;
 }
 
-/** This project's subgraph over a service, and two of other teams, composed and executed in this process. */
+/** This project's subgraph over a service, and one of another team, composed and executed in this process. */
 export async function startSupergraph({ prefix = '', pageInfo }: Options = {}) {
   const apiKeys = [entryFor(ROUTER_KEY, 'router', 'read', 'drain', 'router')];
   const config = { schemaPrefix: prefix || undefined, auth: { apiKeys, jwt: undefined } };
@@ -34,12 +32,10 @@ export async function startSupergraph({ prefix = '', pageInfo }: Options = {}) {
   const { data } = await recruiting.ask(query, {}, { 'x-api-key': ROUTER_KEY });
   const { sdl } = data!['_service'] as { sdl: string };
   const persons = gateway.service.persons.all().map(({ id, firstName }) => ({ id, firstName }));
-  const ids = persons.map(({ id }) => id);
-  const person = `${prefix}Person`;
-  const payroll = await startPayroll(ids, person);
-  const reviews = await startReviews([UNKNOWN_ID, null, ...ids], { person, pageInfo });
+  const authors = [UNKNOWN_ID, null, ...persons.map(({ id }) => id)];
+  const reviews = await startReviews(authors, { person: `${prefix}Person`, pageInfo });
   const schema = getStitchedSchemaFromSupergraphSdl({
-    supergraphSdl: composed([{ ...recruiting, name: 'recruiting', sdl }, payroll, reviews]),
+    supergraphSdl: composed([{ ...recruiting, name: 'recruiting', sdl }, reviews]),
     httpExecutorOpts: ({ name }) => ({
       headers: name.toLowerCase() === 'recruiting' ? { 'x-api-key': ROUTER_KEY } : {},
     }),
@@ -54,35 +50,9 @@ export async function startSupergraph({ prefix = '', pageInfo }: Options = {}) {
       return JSON.parse(JSON.stringify(result)) as GraphqlAnswer;
     },
     [Symbol.asyncDispose]: async () => {
-      for (const each of [recruiting, payroll, reviews, gateway]) await each[Symbol.asyncDispose]();
+      for (const each of [recruiting, reviews, gateway]) await each[Symbol.asyncDispose]();
     },
   };
-}
-
-/** Adds a field to persons, as docs/supergraph.md shows, and refers to them from its own list. */
-export const payrollSdl = (person = 'Person') => /* GraphQL */ `
-  extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key"])
-
-  ${blockWith('docs/supergraph.md', 'salaryBand: String').replace('type Person', `type ${person}`)}
-  type Payslip { person: ${person} amount: Int! }
-  type Query { payslips(of: [ID!]!): [Payslip!]! }
-`;
-
-export function salaryBandOf(id: string): string {
-  return `band of ${id}`;
-}
-
-function startPayroll(ids: readonly string[], person: string) {
-  return startSubgraph('payroll', payrollSdl(person), {
-    Query: {
-      payslips: (_: unknown, { of }: { of: string[] }) =>
-        of.map((id, index) => ({ person: { id }, amount: 1000 + index })),
-    },
-    [person]: {
-      __resolveReference: ({ id }: { id: string }) => (ids.includes(id) ? { id } : null),
-      salaryBand: ({ id }: { id: string }) => salaryBandOf(id),
-    },
-  });
 }
 
 interface ReviewsOptions {
@@ -91,7 +61,7 @@ interface ReviewsOptions {
   readonly pageInfo?: string | undefined;
 }
 
-/** Has connections of its own, and refers to persons without adding fields. */
+/** Has connections of its own, refers to persons, and adds a field to them, as docs/supergraph.md shows. */
 export const reviewsSdl = ({
   person = 'Person',
   pageInfo = '',
@@ -99,7 +69,7 @@ export const reviewsSdl = ({
   extend schema
     @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key", "@shareable"])
 
-  type ${person} @key(fields: "id", resolvable: false) { id: ID! }
+  ${blockWith('docs/supergraph.md', 'salaryBand: String').replace('type Person', `type ${person}`)}
   type Review { id: ID! author: ${person} }
   type ReviewConnection { edges: [ReviewEdge!]! pageInfo: PageInfo! }
   type ReviewEdge { cursor: String! node: Review! }
@@ -113,8 +83,15 @@ export const reviewsSdl = ({
   type Query { reviewsConnection(first: Int!): ReviewConnection }
 `;
 
+export function salaryBandOf(id: string): string {
+  return `band of ${id}`;
+}
+
 /** @param authors of one review each; null: a review without one */
-export function startReviews(authors: readonly (string | null)[], options: ReviewsOptions = {}) {
+export async function startReviews(
+  authors: readonly (string | null)[],
+  options: ReviewsOptions = {},
+): Promise<RecordedServer & PublishedSubgraph> {
   const reviewsConnection = (_: unknown, { first }: { first: number }) => ({
     edges: authors.slice(0, first).map((id, index) => ({
       cursor: String(index),
@@ -122,16 +99,12 @@ export function startReviews(authors: readonly (string | null)[], options: Revie
     })),
     pageInfo: { hasNextPage: first < authors.length, hasPreviousPage: false, totalPages: 1 },
   });
-  return startSubgraph('reviews', reviewsSdl(options), { Query: { reviewsConnection } });
-}
-
-async function startSubgraph(
-  name: string,
-  sdl: string,
-  resolvers: Record<string, object>,
-): Promise<Subgraph> {
-  const typeDefs = parse(sdl);
-  const schema = buildSubgraphSchema([{ typeDefs, resolvers: resolvers as never }]);
+  const sdl = reviewsSdl(options);
+  const resolvers = {
+    Query: { reviewsConnection },
+    [options.person ?? 'Person']: { salaryBand: ({ id }: { id: string }) => salaryBandOf(id) },
+  } as never;
+  const schema = buildSubgraphSchema([{ typeDefs: parse(sdl), resolvers }]);
   const yoga = createYoga({ schema, logging: false });
-  return { ...(await serveRecorded((request) => yoga.fetch(request))), name, sdl };
+  return { ...(await serveRecorded((request) => yoga.fetch(request))), name: 'reviews', sdl };
 }
