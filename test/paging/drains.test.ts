@@ -69,15 +69,6 @@ test('a drain whose caller left before it began ends without an error, and nothi
 const MEGABYTE = 1024 * 1024;
 
 describe('a shared walk', () => {
-  test('gives each reader every record', async () => {
-    const list = sharedList(100);
-    const readers = Array.from({ length: 50 }, () => list.join());
-    for (const read of await Promise.all(readers.map(all))) expect(read).toEqual(list.records);
-    expect(list).toMatchObject({ walks: { length: 1 }, pulled: 100 });
-    await all(list.join());
-    expect(list.walks).toHaveLength(2);
-  });
-
   test.each([
     ['many', 100, 0, false],
     ['many, while another reader keeps all', 100, 0, true],

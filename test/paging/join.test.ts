@@ -2,8 +2,9 @@ import { expect, test } from 'vitest';
 import { identityHash } from '../../src/paging/identities.ts';
 import { joinPages } from '../../src/paging/join.ts';
 import { ReadPage } from '../../src/paging/page.ts';
+import { pageOf } from './world.ts';
 
-// Random walks (walks.test.ts) meet too rarely what a wrong proof would lose.
+// Random walks (random-reading.ts) meet too rarely what a wrong proof would lose.
 test.each([
   ['two shared records', 'a b c d', 'c d e f', null, 'joined'],
   [
@@ -22,10 +23,9 @@ test.each([
   ['shared records of which one is repeated', 'a b c d', 'c d e e', null, 'apart'],
 ] as const)('a page with %s is proved to follow or not', (_, page, next, behind, join) => {
   const hash = behind === null ? null : identityHash(behind);
-  expect(joinPages(pageOf(page), pageOf(next), hash)).toBe(join);
+  expect(joinPages(read(page), read(next), hash)).toBe(join);
 });
 
-function pageOf(text: string): ReadPage {
-  const ids = text === '' ? [] : text.split(' ');
-  return new ReadPage(null, { records: ids, ids, hasNextPage: true, endCursor: 'x', size: 4 });
+function read(ids: string): ReadPage {
+  return new ReadPage(null, pageOf(ids.split(' ').filter(Boolean)));
 }
