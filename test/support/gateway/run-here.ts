@@ -26,13 +26,14 @@ interface Inputs {
   readonly stdin?: Iterable<string> | AsyncIterable<string>;
   /** Whether its standard error is a terminal. */
   readonly isTerminal?: boolean;
+  readonly clock?: Clock;
 }
 
 /** Starts a command, until it is stopped or ends by itself. */
 export function startHere(
   args: readonly string[],
   env: Record<string, string> = {},
-  { stdin = [], isTerminal = false }: Inputs = {},
+  { stdin = [], isTerminal = false, clock = quickClock() }: Inputs = {},
 ): CommandHere {
   const [stopping, hurrying] = [new AbortController(), new AbortController()];
   const output = new Output();
@@ -52,7 +53,7 @@ export function startHere(
     readFile: (path) => readFileSync(path, 'utf8'),
     proxyFor: () => undefined,
     owner: { host: 'test', pid: process.pid },
-    clock: quickClock(),
+    clock,
     onExit: (listener) => void atExit.push(listener),
     stop: stopping.signal,
     hurry: hurrying.signal,
