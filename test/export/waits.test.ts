@@ -46,8 +46,9 @@ test('a record that costs more than a minute has is an error after one try with 
   expect(stderr).toMatch(/single record .* Select less, .*\(first: n\), .*without --url/);
 });
 
+const away: RequestListener = (_request, response) => response.writeHead(503).end();
+
 test('when the gateway never answers, the export gives up after 5 minutes', async () => {
-  const away: RequestListener = (_request, response) => response.writeHead(503).end();
   const { code, stderr, minutes } = await exportWith(0, away);
   const waits = Array.from(stderr.matchAll(/Trying again in (\d+) s/g), ([, seconds]) => seconds);
   expect([code, waits.slice(0, 7)]).toEqual([1, ['1', '2', '4', '8', '16', '30', '30']]);
