@@ -38,7 +38,6 @@ const MARK = 'of-the-service';
 const HTML = `<!doctype html><title>${MARK}</title>`;
 const JSON_TYPE = { 'content-type': 'application/json' };
 const GZIP = { 'content-encoding': 'gzip' };
-const THROTTLED = { message: 'No.', extensions: { code: 'THROTTLED' } };
 const TIMEOUT_MS = 30_000;
 
 /**
@@ -51,14 +50,6 @@ const faults: [string, Reply, code: string, sent: 1 | 4, words?: RegExp][] = [
 
   ['429', json({ message: MARK }, 429, { 'retry-after': MARK }), 'RATE_LIMITED', 4],
   ['429 with an HTML body', text('slow down', 429), 'RATE_LIMITED', 4],
-  ['a limited rate as an error', json({ data: null, errors: [THROTTLED] }), 'RATE_LIMITED', 4],
-
-  [
-    'a limited rate as an error, with a long Retry-After',
-    json({ data: null, errors: [THROTTLED] }, 200, { 'retry-after': '60' }),
-    'RATE_LIMITED',
-    1,
-  ],
   ['429 that is compressed', text('', 429, GZIP), 'RATE_LIMITED', 4],
 
   ['503 that is compressed', text('', 503, GZIP), 'BAD_RESPONSE', 4, /status 503/],

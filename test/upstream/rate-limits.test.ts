@@ -51,6 +51,11 @@ test.each<[string, Answered, seconds: number | null]>([
   ['the longer time', failing({ retryAfter: 11, extensions: { retryAfter: 3 } }), 11],
   ['a time like a header', failing({ extensions: { retry_after: '12' } }), 12],
   ['a time beside extensions', failing({ 'retry-after': 13 }), 13],
+  [
+    'a header beside an error',
+    { ...failing({ type: 'THROTTLED' }), headers: { 'retry-after': '60' } },
+    60,
+  ],
   ['times of two errors', failing({ retryAfter: 14 }, { retryAfter: 11 }), 14],
   ['the second error', failing({}, { type: 'THROTTLED' }), null],
   ['another code', failing({ code: 'THROTTLED', extensions: { code: 'OTHER' } }), null],
@@ -97,6 +102,7 @@ test.each<[string, 'query' | 'mutation', Answered, object]>([
 test.each<[string, Reply, sent: number, wait: number]>([
   ['2 s', json({}, 429, { 'retry-after': '2' }), 2, 2_000],
   ['10 s, the longest wait', json({}, 429, { 'retry-after': '10' }), 2, 10_000],
+  ['an error', json({ errors: [THROTTLED] }), 2, 100],
   ['5 s beside 503', json({}, 503, { 'retry-after': '5' }), 2, 5_000],
   ['11 s', json({}, 429, { 'retry-after': '11' }), 1, 0],
 ])('a limited rate is obeyed for up to 10 s, and otherwise reported: %s', async (...row) => {
