@@ -629,6 +629,7 @@ const ANSWERED: readonly Answer[] = [
       ...ME,
     },
     'a query beside a mutation, with the scope read alone': query(TWO, { operationName: 'Look' }),
+    'an unknown parameter that is null': query('{ me { id } }', { onError: null }),
     'an operation beside one of routers': query(LOOK_OR_SDL, { operationName: 'A' }),
   }),
   ...answered('{"data":{"candidate":{"id":7}}}', {

@@ -22,6 +22,27 @@ test('the first records are sent after one page, before the second page has arri
   await parts.return();
 });
 
+test('a program that leaves a stream reads its reason at once, and the service is left', async () => {
+  await using gateway = await startGatewayOverService({ persons: 200 });
+  const { service } = gateway;
+  const serviceLeft = Promise.withResolvers<void>();
+  service.answer(honest, (response) => void response.once('close', serviceLeft.resolve));
+  const leaving = new AbortController();
+  const leavable = {
+    fetch: (path: string, init?: RequestInit) =>
+      gateway.fetch(path, { ...init, signal: leaving.signal }),
+  };
+  const parts = partsOf(await ask(leavable, '{ allPersons @stream { id } }'));
+  await parts.next();
+  await parts.next();
+  const reading = parts.next().catch((error: unknown) => error);
+  await service.arrived(2);
+  const reason = new Error('The tab was closed.');
+  leaving.abort(reason);
+  expect(await reading).toBe(reason);
+  await serviceLeft.promise;
+});
+
 const BOTH = `query ($a: Int!, $b: Int!, $limit: Int, $yes: Boolean!) { ...Root @include(if: $yes) }
   fragment Root on Query {
     ... { a: allPersons(limit: $limit) @stream(if: $yes, label: "of a", initialCount: $a) { ...Name } }

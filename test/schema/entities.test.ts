@@ -50,6 +50,7 @@ test('representations cost one request for each 50 different ids with one select
       a: _entities(representations: $a) { ...Id }
       b: _entities(representations: $b) { ...Id }
       other: _entities(representations: $b) { ... on Candidate { stage } ... on Named { name } }
+      nothing: _entities(representations: $b) { ... on Vacancy { id } }
     }
     fragment Id on Candidate { id }`,
     { a: all.map(candidate), b: [3, 2, 900, 41].map(candidate) },
@@ -60,9 +61,10 @@ test('representations cost one request for each 50 different ids with one select
     a: all.map((id) => (Number(id) < 100 ? { id: Number(id) } : null)),
     b: [{ id: 3 }, { id: 2 }, null, { id: 41 }],
     other: [stage, stage, null, stage],
+    nothing: [{}, {}, null, {}],
   });
   const sizes = requests().map((variables) => Object.keys(variables).length);
-  expect(sizes.toSorted((a, b) => b - a)).toEqual([50, 50, 9, 4]);
+  expect(sizes.toSorted((a, b) => b - a)).toEqual([50, 50, 9, 4, 4]);
 });
 
 const NO_REFERENCE = /must be an object with the `__typename` of an entity here, and its `id`/;

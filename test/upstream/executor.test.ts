@@ -1,3 +1,4 @@
+import type { ExecutionRequest } from '@graphql-tools/utils';
 import { GraphQLError, parse, print } from 'graphql';
 import { expect, test } from 'vitest';
 import { graphqlToolsExecutor } from '../../src/upstream/executor.ts';
@@ -71,9 +72,16 @@ test.each<[string, unknown, object, object[]]>([
   expect(read.map((error) => error.toJSON())).toMatchObject(errors);
 });
 
-test('a request whose signal is aborted throws the reason', async () => {
+test.each([
+  ['signal', (signal: AbortSignal) => ({ signal })],
+  [
+    'info, as a resolver gets it, has a signal that',
+    (signal: AbortSignal) => ({ info: { signal } }),
+  ],
+])('a request whose %s is aborted throws the reason', async (_, madeWith) => {
   const signal = AbortSignal.abort(new Error('The caller has left.'));
-  const result = executorOver().execute({ document: PAGE, signal });
+  const request = { document: PAGE, ...madeWith(signal) } as ExecutionRequest;
+  const result = executorOver().execute(request);
   await expect(result).rejects.toThrow('The caller has left.');
 });
 
