@@ -1,11 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
-import {
-  startGatewayOverService,
-  type GatewayOverService,
-} from '../support/gateway/over-service.ts';
-import { fullSdl, fullService } from '../service/full.ts';
+import { startOverFullService, type GatewayOverService } from '../support/gateway/over-service.ts';
 import { cut, cutInBody, honest, json, text } from '../service/replies.ts';
 import type { Received, Reply } from '../service/service.ts';
 import { ask as askFor, partsOf, type Payload } from '../support/clients/multipart.ts';
@@ -43,14 +39,8 @@ afterAll(() => {
 });
 
 test('whatever the service answers, callers get an answer with known codes and without secrets, and other callers are not affected', async () => {
-  const { schema } = fullService();
-  await using gateway = await startGatewayOverService(
-    { schema },
-    {
-      snapshot: fullSdl,
-      config: { mutations: 'all', drainMaxItems: 400, connectionMax: 60 },
-    },
-  );
+  const config = { mutations: 'all', drainMaxItems: 400, connectionMax: 60 } as const;
+  await using gateway = await startOverFullService({ config });
   const truths = new Map<string, Answer>();
   for (const query of QUERIES) truths.set(query, await ask(gateway, query));
   await fc.assert(

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   startGatewayOverService,
+  startOverFullService,
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
 import { post } from '../support/clients/post.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
-import { fullSdl, fullService } from '../service/full.ts';
 import { altered, honest, type AnsweredPage, json, text } from '../service/replies.ts';
 import type { Reply } from '../service/service.ts';
 
@@ -243,8 +243,7 @@ test.each<[string, Reply, query: string, expected: object[]]>([
     ],
   ],
 ])('an error of a nested list: one %s', async (_, reply, query, expected) => {
-  const { schema } = fullService();
-  await using gateway = await startGatewayOverService({ schema }, { snapshot: fullSdl });
+  await using gateway = await startOverFullService();
   gateway.service.answer(honest, reply);
   expect((await gateway.ask(query)).errors).toMatchObject(expected);
 });

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import {
   startGatewayOverService,
+  startOverFullService,
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
-import { fullSdl, fullService } from '../service/full.ts';
 import { makeExecutableSchema, type PageArgs, pageOf, range } from '../service/lists.ts';
 import { json } from '../service/replies.ts';
 
 let full: GatewayOverService;
 beforeAll(async () => {
-  full = await startGatewayOverService({ schema: fullService().schema }, { snapshot: fullSdl });
+  full = await startOverFullService();
 });
 afterAll(() => full[Symbol.asyncDispose]());
 

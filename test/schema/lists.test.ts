@@ -1,7 +1,6 @@
 /** Lists that are odd, below records, or without ids: what no model of paging has. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { fullSdl, fullService } from '../service/full.ts';
+import { startGatewayOverService, startOverFullService } from '../support/gateway/over-service.ts';
 import { makeExecutableSchema, type PageArgs } from '../service/lists.ts';
 import { after, honest } from '../service/replies.ts';
 import { startTeams } from '../support/gateway/teams.ts';
@@ -18,10 +17,7 @@ beforeAll(async () => {
 afterAll(() => full[Symbol.asyncDispose]());
 
 const startFull = (drainMaxItems?: number) =>
-  startGatewayOverService(
-    { schema: fullService().schema },
-    { snapshot: fullSdl, config: drainMaxItems === undefined ? {} : { drainMaxItems } },
-  );
+  startOverFullService({ config: drainMaxItems === undefined ? {} : { drainMaxItems } });
 
 function over(sdl: string, resolvers: Resolvers): Promise<World> {
   const paged = sdl.replaceAll('%', 'first: Int, after: String');

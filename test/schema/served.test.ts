@@ -18,7 +18,7 @@ import {
 import { describe, expect, test } from 'vitest';
 import { OperatorMistake } from '../../src/errors.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import { startGatewayOverService, startOverFullService } from '../support/gateway/over-service.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
 import { renamedSchema } from '../service/clashing.ts';
 import { fullSdl, fullService } from '../service/full.ts';
@@ -69,10 +69,10 @@ test('a schema with every feature keeps its types, except for the name of PageIn
 });
 
 test('graphql-js over the wrapped schema asks the service, under served names; over the one that callers see it sends nothing', async () => {
-  await using gateway = await startGatewayOverService(
-    { schema: fullService().schema },
-    { snapshot: fullSdl, config: { schemaPrefix: 'Recruiting' }, ownSchema: true },
-  );
+  await using gateway = await startOverFullService({
+    config: { schemaPrefix: 'Recruiting' },
+    ownSchema: true,
+  });
   const { upstream, schema } = gateway.gateway.offered;
   const page = parse('{ page: recruitingCandidates(first: 7) { __typename items { id score } } }');
   const { data, errors } = await execute({ schema: upstream, document: page });
@@ -220,10 +220,9 @@ describe('SCHEMA_PREFIX', () => {
   );
 
   test('MUTATIONS uses the service’s names of mutations', async () => {
-    await using world = await startGatewayOverService(
-      { schema: fullService().schema },
-      { snapshot: fullSdl, config: { schemaPrefix: 'Recruiting', mutations: ['rename'] } },
-    );
+    await using world = await startOverFullService({
+      config: { schemaPrefix: 'Recruiting', mutations: ['rename'] },
+    });
     const rename = 'recruitingRename(id: 3, name: "New") { __typename name }';
     const { data } = await world.ask(`mutation { ${rename} }`);
     expect(data).toEqual({ recruitingRename: { __typename: 'RecruitingCandidate', name: 'New' } });

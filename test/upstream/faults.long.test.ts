@@ -2,9 +2,8 @@ import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { loggedFor } from '../support/gateway/operator-lines.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import { startGatewayOverService, startOverFullService } from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
-import { fullSdl, fullService } from '../service/full.ts';
 import {
   cut,
   cutInBody,
@@ -98,7 +97,7 @@ const faults: [string, Reply, code: string, sent: 1 | 4, words?: RegExp][] = [
 test.each(faults)(
   'an answer that is %s has a code; a query is sent again if that can help, a mutation never; then all works again',
   async (_what, reply, what, sent, words) => {
-    await using gateway = await startRich();
+    await using gateway = await startFull();
     const { service, waits } = gateway;
     const code = `UPSTREAM_${what}`;
     const ask = async (operation: string) => {
@@ -156,7 +155,7 @@ function compressed(coding: string): Reply {
 }
 
 test('what needs no service is answered without one, and the rest is UPSTREAM_UNREACHABLE', async () => {
-  await using gateway = await startRich();
+  await using gateway = await startFull();
   await gateway.service.close();
   const { data, errors } = await gateway.ask(
     '{ kind: __typename me: viewer { company { id } } allVacancies(limit: 0) { id } }',
@@ -228,7 +227,7 @@ test('each page of a drain is sent again by itself', async () => {
 });
 
 test('only the token is removed from an answer that contains it, and "identity" is no compression', async () => {
-  await using gateway = await startRich();
+  await using gateway = await startFull();
   const { pair } = (await gateway.store.read()).state!;
   const me = { _rsType: 'Candidate', id: 1, name: null };
   const sent = [`Bearer ${pair.accessToken}, twice: ${pair.accessToken}`];
@@ -245,8 +244,6 @@ test('only the token is removed from an answer that contains it, and "identity" 
   expect(await gateway.ask(query)).toMatchObject({ data: cleaned });
 });
 
-function startRich() {
-  const { schema } = fullService();
-  const config = { mutations: 'all', upstreamTimeoutMs: TIMEOUT_MS } as const;
-  return startGatewayOverService({ schema }, { snapshot: fullSdl, config });
+function startFull() {
+  return startOverFullService({ config: { mutations: 'all', upstreamTimeoutMs: TIMEOUT_MS } });
 }

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { loggedFor } from '../support/gateway/operator-lines.ts';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { fullSdl, fullService } from '../service/full.ts';
+import { startGatewayOverService, startOverFullService } from '../support/gateway/over-service.ts';
 import { after, honest, json, refusal } from '../service/replies.ts';
 
 // What the gateway does about its tokens then: test/tokens/keeper.test.ts.
@@ -12,7 +11,7 @@ const CALLERS = 40;
 
 test('requests in flight with an expired token cause one refresh, each is sent again once, and no caller sees an error', async () => {
   await using gateway = await startUsed();
-  const { service, full, ask } = gateway;
+  const { service, ask } = gateway;
   const before = counts(gateway);
   const allThere = service.arrived(before.sent + CALLERS + 1);
   service.expire();
@@ -21,7 +20,7 @@ test('requests in flight with an expired token cause one refresh, each is sent a
   // A mutation as well: it was refused before it was executed.
   expect(await ask(RENAME)).toEqual({ data: { rename: { name: 'Ada' } } });
   expect((await Promise.all(queries)).filter(({ errors }) => errors)).toEqual([]);
-  expect(full.sent.renames).toBe(1);
+  expect(gateway.sent.renames).toBe(1);
   const sent = before.sent + 2 * (CALLERS + 1);
   expect(counts(gateway)).toEqual({ grants: before.grants + 1, sent });
   const bodies = service.received.map(({ body }) => body).slice(before.sent);
@@ -80,14 +79,10 @@ test('a caller who leaves while the token is renewed ends neither the renewal no
 
 /** A gateway whose newest token was accepted by the service at least once. */
 async function startUsed() {
-  const full = fullService();
   const config = { mutations: 'all', upstreamConcurrency: CALLERS + 1 } as const;
-  const gateway = await startGatewayOverService(
-    { schema: full.schema },
-    { snapshot: fullSdl, config },
-  );
+  const gateway = await startOverFullService({ config });
   expect((await gateway.ask(QUERY, { id: 1 })).errors).toBeUndefined();
-  return { ...gateway, full };
+  return gateway;
 }
 
 function counts({ service: { exchanges, received } }: Awaited<ReturnType<typeof startUsed>>) {

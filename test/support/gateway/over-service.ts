@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import { systemClock, type Clock } from '../../../src/clock.ts';
 import type { TokenStore } from '../../../src/tokens/store.ts';
+import { fullSdl, fullService } from '../../service/full.ts';
 import { startService, type Service, type ServiceOptions } from '../../service/service.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { memoryStore } from './stores.ts';
@@ -38,6 +39,13 @@ export async function startGatewayOverService(
       await service.close();
     },
   };
+}
+
+/** A gateway over the service that has every kind of field. */
+export async function startOverFullService(options: TestGatewayOptions = {}) {
+  const { schema, sent } = fullService();
+  const gateway = await startGatewayOverService({ schema }, { snapshot: fullSdl, ...options });
+  return { ...gateway, sent };
 }
 
 /** Retries wait less than this, and refreshes of tokens longer. */
