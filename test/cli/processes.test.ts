@@ -9,6 +9,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { after, honest } from '../service/replies.ts';
 import { startService } from '../service/service.ts';
+import { settingsOver } from '../support/gateway/settings-over.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { bundled } from '../support/processes/bundled.ts';
 import { runProgram, served, startNpm, startServe } from '../support/processes/process.ts';
@@ -39,7 +40,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
     const answered = Promise.withResolvers<void>();
     await using service = await startService({ persons: 1 });
     service.answer(after(answered.promise, honest));
-    await using program = startNpm(['start'], { env: overService(service) });
+    await using program = startNpm(['start'], { env: settingsOver(service, newFolder()) });
     const gateway = await served(program);
     const answer = askAt(gateway.url, '{ persons { items { id } } }');
     await service.arrived(1);
@@ -56,7 +57,7 @@ test('a gateway goes on when the reader of its log leaves, and stops cleanly whe
   await using service = await startService();
   const child = spawn(process.execPath, [await bundled('src/process.ts')], {
     env: {
-      ...overService(service),
+      ...settingsOver(service, newFolder()),
       PORT: '0',
       ADMIN_PORT: '0',
       RECRUITING_SCHEMA: resolve('schema/upstream.graphql'),
@@ -78,15 +79,6 @@ test('a gateway goes on when the reader of its log leaves, and stops cleanly whe
   child.kill('SIGHUP');
   expect(await ended).toEqual([0, null]);
 });
-
-function overService(service: { readonly url: string; readonly tokenLink: string }) {
-  return {
-    RECRUITING_URL: service.url,
-    TOKEN_LINK: service.tokenLink,
-    TOKEN_STORE: `sqlite:${newFolder().file('tokens.db')}`,
-    ALLOW_ANONYMOUS: 'true',
-  };
-}
 
 const pair = (name: string) =>
   `{"access_token":"${name}-access","refresh_token":"${name}-refresh"}`;

@@ -7,6 +7,7 @@ import { startService, type Reply } from '../service/service.ts';
 import { after, honest, json } from '../service/replies.ts';
 import { headOf, openBare } from '../support/clients/bare-client.ts';
 import { post } from '../support/clients/post.ts';
+import { settingsOver } from '../support/gateway/settings-over.ts';
 import { startServe } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -20,10 +21,7 @@ async function startSmallGateway(env: Record<string, string> = {}) {
   const upstream = ends.use(await startService());
   const settings = {
     NODE_OPTIONS: HEAP,
-    RECRUITING_URL: upstream.url,
-    TOKEN_LINK: upstream.tokenLink,
-    TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
-    ALLOW_ANONYMOUS: 'true',
+    ...settingsOver(upstream, folder),
     // A process that collects garbage again and again is slow on a busy machine.
     UPSTREAM_TIMEOUT_MS: '120000',
     ...env,

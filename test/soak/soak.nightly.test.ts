@@ -3,6 +3,7 @@ import { Pool } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { cut, cutInBody, honest, json, silence, text } from '../service/replies.ts';
 import { startService, type Reply } from '../service/service.ts';
+import { settingsOver } from '../support/gateway/settings-over.ts';
 import { bundled } from '../support/processes/bundled.ts';
 import { served, startProcess } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -97,10 +98,7 @@ test('a gateway under load over a line with faults does not grow', async () => {
   const gateway = await served(
     startProcess(['--expose-gc', '--max-old-space-size=512', '--import', PRINTS_HELD, program], {
       env: {
-        RECRUITING_URL: upstream.url,
-        TOKEN_LINK: upstream.tokenLink,
-        TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
-        ALLOW_ANONYMOUS: 'true',
+        ...settingsOver(upstream, folder),
         UPSTREAM_TIMEOUT_MS: String(TIMEOUT_MS),
         LOG_LEVEL: 'error',
         // All of the load comes from one address, and has to be served.

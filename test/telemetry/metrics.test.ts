@@ -12,6 +12,7 @@ import { startService } from '../service/service.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { serveHere, type RunningHere } from '../support/gateway/run-here.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
+import { settingsOver } from '../support/gateway/settings-over.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** Serves the sandbox, with tokens that it has just refreshed. */
@@ -48,12 +49,9 @@ test.each<[state: 'valid' | Trouble, printed: RegExp, exchanges: string[], secon
   await using service = await startService();
   if (state === 'uncertain') service.tokenAnswers.next(cut);
   using folder = temporaryFolder();
-  await using serving = await serveHere({
-    RECRUITING_URL: service.url,
-    TOKEN_LINK: state === 'missing' ? '' : service.tokenLink,
-    TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
-    ALLOW_ANONYMOUS: 'true',
-  });
+  const settings = settingsOver(service, folder);
+  if (state === 'missing') settings.TOKEN_LINK = '';
+  await using serving = await serveHere(settings);
   await serving.printed(printed);
   const values = samplesOf(await (await fetch(await metricsUrlOf(serving))).text());
   const valueOf = (name: string) => values.get(`recruiting_${name}`);

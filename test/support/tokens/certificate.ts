@@ -1,8 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { writeFileSync } from 'node:fs';
 import { generate } from 'selfsigned';
 import { onTestFinished } from 'vitest';
+import { temporaryFolder } from '../temporary-folder.ts';
 
 /** Of a name, and of an address. */
 const ALT_NAMES = [{ type: 2, value: 'localhost' } as const, { type: 7, ip: '127.0.0.1' } as const];
@@ -17,9 +16,9 @@ export async function makeCertificate(): Promise<{ key: string; cert: string; pa
     keyType: 'ec',
     extensions: [{ name: 'subjectAltName', altNames: ALT_NAMES }],
   });
-  const folder = mkdtempSync(join(tmpdir(), 'certificate-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const path = join(folder, 'cert.pem');
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const path = folder.file('cert.pem');
   writeFileSync(path, cert);
   return { key, cert, path };
 }
