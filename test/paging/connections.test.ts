@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import { readConnection } from '../../src/paging/connection.ts';
 import { KINDS } from '../service/list-model.ts';
@@ -31,27 +31,21 @@ async function cursorOf(world: World, serial: number, skipped: number): Promise<
   return (await world.read({ first: 10, after })).cursors[serial - skipped]!;
 }
 
-describe.each(KINDS)('the requests of connections, with %s cursors', (kind) => {
-  test.each([
-    [{ first: 1 }, 'after', 2_000],
-    [{ last: 1 }, 'before', 2_009],
-  ])(
-    'are few for %j and a removed record far from the start, and repeat records of its page',
-    async (count, end, record) => {
-      const world = new World(4_000, { kind });
-      const cursor = await cursorOf(world, 2_005, 2_000);
-      world.remove(2_005);
-      const requests = await world.costOf(async () => {
-        const result = await world.read({ ...count, [end]: cursor }).catch(codeOf);
-        // Whether records in front of it were removed as well is unknown for an offset.
-        if (kind === 'position') expect(result).toBe('CURSOR_INVALID');
-        else expect(result).toMatchObject({ records: [record] });
-      });
-      // To read up to `before`, the whole list is walked.
-      expect(requests).toBeLessThanOrEqual(end === 'after' ? 23 : 200);
-    },
-  );
-});
+test.each(KINDS)(
+  'behind a removed record far from the start few requests are sent, and records of its page repeat: %s cursors',
+  async (kind) => {
+    const world = new World(4_000, { kind });
+    const after = await cursorOf(world, 2_005, 2_000);
+    world.remove(2_005);
+    const requests = await world.costOf(async () => {
+      const result = await world.read({ first: 1, after }).catch(codeOf);
+      // Whether records in front of it were removed as well is unknown for an offset.
+      if (kind === 'position') expect(result).toBe('CURSOR_INVALID');
+      else expect(result).toMatchObject({ records: [2_000] });
+    });
+    expect(requests).toBeLessThanOrEqual(23);
+  },
+);
 
 test('many records that were removed in front of a page do not hide its records', async () => {
   const removed = Array.from({ length: 20 }, (_, serial) => serial);

@@ -133,14 +133,3 @@ test.each([
   ]);
   expect(fresh.service.received).toEqual([]);
 });
-
-test.each([
-  [50, 1],
-  [51, 2],
-  [500, 3],
-  [null, 1],
-])('`first: %j` reads no more pages than necessary', async (first, requests) => {
-  await using fresh = await startGatewayOverService({ persons: PERSONS });
-  expect((await read({ first }, fresh)).edges).toHaveLength(Math.min(first ?? 50, PERSONS));
-  expect(fresh.service.received).toHaveLength(requests);
-});

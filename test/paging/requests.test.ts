@@ -22,6 +22,10 @@ const pages =
   (first: number): Read =>
   async (world) =>
     expect(await world.pageThrough(first)).toEqual(world.service.shown);
+const window =
+  (first: number | null): Read =>
+  async (world) =>
+    expect((await world.read({ first })).records).toHaveLength(first ?? 50);
 const find =
   (...serials: number[]): Read =>
   async (world) =>
@@ -53,6 +57,9 @@ test.each<[string, WorldOptions, before: Read, read: Read, most: number]>([
     [`a connection in smaller pages, ${kind}`, { kind }, unknown, pages(30), 17],
     [`smaller pages of a known list, ${kind}`, { kind }, known(), pages(30), 17],
   ]),
+  ['a connection of a page', {}, unknown, window(50), 1],
+  ['a connection of a page and a record', {}, unknown, window(51), 2],
+  ['a connection without a number', {}, unknown, window(null), 1],
   ['records of two pages, by id', {}, known(), find(...FIFTY), 2],
   ['one record', {}, known(), find(100), 1],
   ['new records at both ends', {}, known(inserted(0), inserted(501)), find(500, 501), 2],
