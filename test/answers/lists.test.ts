@@ -256,10 +256,10 @@ test.each([
   const [row, other] = ['9007199254740993', '9007199254740995'].map(
     (id) => `{"id":${id},"size":-9007199254740993,"many":[1,9007199254740993]}`,
   );
-  gateway.service.answer((response, received, service) => {
+  gateway.service.answer((response, received) => {
     const isNext = received.body.includes('"next"');
     const rows = `{"items":[${isNext ? other : row}],"pageInfo":{"hasNextPage":${!isNext},"endCursor":"next"}}`;
-    return text(`{"data":{"rows":${rows},"_rsRecord0":${row}}}`)(response, received, service);
+    return text(`{"data":{"rows":${rows},"_rsRecord0":${row}}}`)(response);
   });
   const RECORD = '{ id size many }';
   for (const [query, records] of [

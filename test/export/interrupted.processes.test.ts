@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { cut, json, text } from '../service/replies.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { runInShell } from '../support/docs/shell.ts';
 import { startFront } from '../support/gateway/front.ts';
@@ -190,15 +191,8 @@ test('the file behind a link is replaced, not the link', async () => {
   expect(lstatSync(link).isSymbolicLink()).toBe(true);
 });
 
-const cut: Fault = (response) => response.socket!.destroy();
-const page =
-  (status: number, headers = {}): Fault =>
-  (response) =>
-    response.writeHead(status, { 'content-type': 'text/html', ...headers }).end('<h1>A page</h1>');
-const refused =
-  (extensions: object): Fault =>
-  (response) =>
-    response.end(JSON.stringify({ errors: [{ message: 'No.', extensions }] }));
+const page = (status: number, headers = {}) => text('<h1>A page</h1>', status, headers);
+const refused = (extensions: object) => json({ errors: [{ message: 'No.', extensions }] });
 const MOVED = { location: 'https://elsewhere.example.com/graphql' };
 
 const LIMITED = { code: 'RATE_LIMITED', retryAfter: 7 };

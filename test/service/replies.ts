@@ -37,7 +37,7 @@ export function json(
   return (response) => respondWith(response, status, JSON.stringify(body), headers);
 }
 
-export function text(body: string, status = 200, headers: Record<string, string> = {}): Reply {
+export function text(body: string, status = 200, headers: Record<string, string> = {}): FixedReply {
   return (response) =>
     respondWith(response, status, body, { 'content-type': 'text/html', ...headers });
 }
