@@ -6,7 +6,7 @@ import { readConfig } from '../../src/config.ts';
 import type { Additions } from '../../src/additions/additions.ts';
 import { withAdditions } from '../../src/additions/with-additions.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
-import { servedOnce } from '../support/gateway/served-once.ts';
+import { servedOnce } from '../support/gateway/served.ts';
 
 const served = servedOnce(
   `${documentedSdl} extend schema { mutation: Mutation } type Mutation { hire: Int }`,

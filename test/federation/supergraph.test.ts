@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { fullSdl } from '../service/full.ts';
-import { servedOffline } from '../support/gateway/served-offline.ts';
+import { servedOffline } from '../support/gateway/served.ts';
 import { compose } from '../support/supergraph/composition.ts';
 import {
   reviewsSdl,

@@ -11,7 +11,7 @@ import { secondService } from '../additions/people.ts';
 import { forwardedService, renamedSchema } from '../service/clashing.ts';
 import { fullService } from '../service/full.ts';
 import { resultsSchema, richSchema } from '../service/made.ts';
-import { servedOffline } from '../support/gateway/served-offline.ts';
+import { servedOffline } from '../support/gateway/served.ts';
 import type { Answer, Ask } from './cursors.ts';
 import { vocabularyOf, type Vocabulary } from './operation.ts';
 import { createOracle } from './oracle.ts';

@@ -2,7 +2,7 @@ import { printSchema } from 'graphql';
 import { expect, test } from 'vitest';
 import type { ListReport } from '../../src/schema/derivation/adapters.ts';
 import type { EntityReport } from '../../src/schema/derivation/entities.ts';
-import { servedOffline } from '../support/gateway/served-offline.ts';
+import { servedOffline } from '../support/gateway/served.ts';
 
 /** `%` stands for the arguments of a paged list. */
 const TYPES = `

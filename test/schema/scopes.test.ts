@@ -18,7 +18,7 @@ import { entryFor } from '../support/gateway/api-key.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
-import { servedOffline } from '../support/gateway/served-offline.ts';
+import { servedOffline } from '../support/gateway/served.ts';
 import { compose } from '../support/supergraph/composition.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 

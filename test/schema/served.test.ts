@@ -19,7 +19,7 @@ import { describe, expect, test } from 'vitest';
 import { OperatorMistake } from '../../src/errors.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { startGatewayOverService, startOverFullService } from '../support/gateway/over-service.ts';
-import { servedOffline } from '../support/gateway/served-offline.ts';
+import { servedOffline } from '../support/gateway/served.ts';
 import { renamedSchema } from '../service/clashing.ts';
 import { fullSdl, fullService } from '../service/full.ts';
 

@@ -10,7 +10,7 @@ import type { Additions } from '../../../src/additions/additions.ts';
 import { documentedSdl } from '../documented-sdl.ts';
 import { post } from '../clients/post.ts';
 import { recordingLog } from './recording-log.ts';
-import { servedOnce } from './served-once.ts';
+import { servedOnce } from './served.ts';
 import { memoryStore } from './stores.ts';
 import { wrote } from './written.ts';
 

@@ -1,3 +1,4 @@
+import { readConfig } from '../../../src/config.ts';
 import {
   serveSnapshot,
   type SnapshotSettings,
@@ -32,4 +33,15 @@ export function servedOnce(
   made.set(key, served);
   if (made.size > KEPT) made.delete(made.keys().next().value!);
   return served;
+}
+
+interface OfflineParts {
+  readonly prefix?: string | undefined;
+  readonly overrides?: unknown;
+}
+
+/** The schema that is served for a schema of the service, without a gateway. */
+export function servedOffline(sdl: string, { prefix, overrides }: OfflineParts = {}) {
+  const settings = readConfig({}, () => '');
+  return servedOnce(sdl, { ...settings, schemaPrefix: prefix, mutations: 'off' }, overrides);
 }
