@@ -2,16 +2,13 @@ import { RenameRootFields } from '@graphql-tools/wrap';
 import { buildSchema } from 'graphql';
 import { expect, test } from 'vitest';
 import { OperatorMistake } from '../../src/errors.ts';
-import { readConfig } from '../../src/config.ts';
 import type { Additions } from '../../src/additions/additions.ts';
 import { withAdditions } from '../../src/additions/with-additions.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
-import { servedOnce } from '../support/gateway/served.ts';
+import { servedOffline } from '../support/gateway/served.ts';
 
-const served = servedOnce(
+const served = servedOffline(
   `${documentedSdl} extend schema { mutation: Mutation } type Mutation { hire: Int }`,
-  readConfig({}, () => ''),
-  undefined,
 );
 const typeDefs = 'extend type Person { fullName: String }';
 const resolve = () => 'x';

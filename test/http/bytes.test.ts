@@ -6,7 +6,8 @@ import { codesOf } from '../support/gateway/codes.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import type { Reply } from '../service/service.ts';
 import { post } from '../support/clients/post.ts';
-import { startFront, startFullFront, type Body, type Front } from '../support/gateway/front.ts';
+import type { GraphqlAnswer } from '../support/gateway/ask-at.ts';
+import { startFront, startFullFront, type Front } from '../support/gateway/front.ts';
 
 // Bytes that arrive on a socket, and the status and the end of what is sent back.
 
@@ -161,7 +162,7 @@ test('a body in parts of any sizes is read as it was sent, and so is an answer o
     fetch(`${other.url}/graphql`, request()),
     other.fetch('/graphql', request()),
   ]) {
-    const { data } = (await (await answer).json()) as Body;
+    const { data } = (await (await answer).json()) as GraphqlAnswer;
     expect(data).toEqual({ persons: { items: [{ firstName: LONG }] } });
     expect(JSON.parse(service.received.at(-1)!.body)).toMatchObject({ variables });
   }
@@ -169,7 +170,7 @@ test('a body in parts of any sizes is read as it was sent, and so is an answer o
 
 test('a body through fetch that fails is refused', async () => {
   const refused = await front.fetch('/graphql', withBody(failing()));
-  expect(codesOf((await refused.json()) as Body)).toEqual(['BAD_USER_INPUT']);
+  expect(codesOf((await refused.json()) as GraphqlAnswer)).toEqual(['BAD_USER_INPUT']);
 });
 
 async function* failing() {

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { startFullFront, type Body, type Front } from '../support/gateway/front.ts';
+import type { GraphqlAnswer } from '../support/gateway/ask-at.ts';
+import { startFullFront, type Front } from '../support/gateway/front.ts';
 
 // Every request goes through a socket and through `fetch`, to a gateway without plugins, which answers it early, and to
 // one with a plugin that has every hook, which sends it through the whole pipeline of Yoga. All four answers are equal.
@@ -748,7 +749,7 @@ test.each(REFUSED)('%s is refused alike on every way', async (_, sent, status, c
   const answer = await answerOnEveryWay(sent);
   expect(answer.status).toBe(status);
   if (code !== undefined) {
-    const { data, errors = [] } = JSON.parse(answer.text) as Body;
+    const { data, errors = [] } = JSON.parse(answer.text) as GraphqlAnswer;
     expect(new Set(errors.map(({ extensions }) => extensions.code))).toEqual(new Set([code]));
     expect(errors.map(({ message }) => message).join('\n')).toMatch(sent.says ?? /./);
     if (status !== 200) expect(data).toBeUndefined();

@@ -20,7 +20,7 @@ export const SIZINGS = [
   /** One, whatever is requested. */
   'single',
 ] as const;
-export type Sizing = (typeof SIZINGS)[number];
+type Sizing = (typeof SIZINGS)[number];
 
 /** A record of the model. Its serial number is the record itself, whatever its id is. */
 interface ModelRecord {

@@ -5,7 +5,8 @@ import { entryFor } from '../../support/gateway/api-key.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
 import { makeExecutableSchema, personPages, PERSONS } from '../../service/lists.ts';
 import { post } from '../../support/clients/post.ts';
-import { startFront, type Body, type Front } from '../../support/gateway/front.ts';
+import type { GraphqlAnswer } from '../../support/gateway/ask-at.ts';
+import { startFront, type Front } from '../../support/gateway/front.ts';
 import { seconds, startIssuer, type Issuer } from './issuer.ts';
 
 // Which callers are admitted, and what each of them may do. The scopes of operations are in every-way.test.ts.
@@ -202,7 +203,7 @@ test.each(CALLERS)('%s is %s', async (_, outcome, make, query) => {
   const before = gateway.service.received.length;
   const response = await gateway.fetch('/graphql', post({ query }, headers));
   const text = await response.text();
-  const { data, errors } = JSON.parse(text) as Body;
+  const { data, errors } = JSON.parse(text) as GraphqlAnswer;
   const isRefused = outcome !== 'answered';
   expect(errors?.map(({ extensions }) => extensions.code)).toEqual(
     isRefused ? [outcome] : undefined,

@@ -6,7 +6,7 @@ export interface GraphqlAnswer {
   errors?: {
     message: string;
     path?: (string | number)[];
-    extensions: Record<string, unknown>;
+    extensions: { code: string; [fact: string]: unknown };
   }[];
 }
 

@@ -29,12 +29,3 @@ export async function startFront(
 export function startFullFront(options: TestGatewayOptions = {}): Promise<Front> {
   return startFront(fullService(), { snapshot: fullSdl, ...options });
 }
-
-export interface Body {
-  data?: Record<string, unknown> | null;
-  errors?: {
-    message: string;
-    path?: unknown[];
-    extensions: { code: string; [fact: string]: unknown };
-  }[];
-}
