@@ -1,10 +1,9 @@
 import { copyFileSync, readdirSync, readFileSync, statSync, truncateSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import { startFront } from '../support/gateway/front.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { serveHttp } from '../support/listening.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
 /** Nine windows, each with a commit, behind the three requests that find the list. */
@@ -30,28 +29,25 @@ test.each([
   'wherever an export over %s cursors is interrupted, --resume gives the same file, and after changes repeats no record and loses none that stayed',
   async (cursors, runs, change) => {
     using folder = temporaryFolder();
-    await using gateway = await startGatewayOverService({ persons: PERSONS, cursors });
+    const first = folder.file('first');
+    const left = folder.file('left');
+    const file = folder.file('interrupted');
     let requests = 0;
-    let onLastRequest: (() => void) | undefined;
-    await using door = await serveHttp((request, response) => {
-      if ((requests += 1) === LAST_REQUEST) onLastRequest?.();
-      gateway.gateway.handler(request, response);
-    });
-    const { persons } = gateway.service;
-    const exportTo = (file: string, ...more: string[]) =>
-      runHere(['export', 'persons', '--output', file, '--url', door.url, ...more]);
-
-    // What an interruption before the last commit leaves. Both files only grow, so that every earlier one is cut from it.
-    const [first, left, file] = ['first', 'left', 'interrupted'].map(folder.file) as [
-      string,
-      string,
-      string,
-    ];
     let another: ReturnType<typeof runHere> | undefined;
-    onLastRequest = () => {
+    const onRequest = () => {
+      if ((requests += 1) !== LAST_REQUEST) return;
+      // What an interruption before the last commit leaves. Both files only grow, so that every earlier one is cut from it.
       copyExport(first, left);
       another = exportTo(first, '--resume');
     };
+    await using gateway = await startFront(
+      { persons: PERSONS, cursors },
+      { plugins: [{ onRequest }] },
+    );
+    const { persons } = gateway.service;
+    const exportTo = (path: string, ...more: string[]) =>
+      runHere(['export', 'persons', '--output', path, '--url', gateway.url, ...more]);
+
     expect(await exportTo(first)).toMatchObject({ code: 0 });
     expect(await another).toMatchObject({
       code: 2,

@@ -1,27 +1,25 @@
 /** Exports from a gateway that is away, or whose callers have few pages a minute. */
 import { readFileSync } from 'node:fs';
-import type { RequestListener } from 'node:http';
+import type { Plugin } from 'graphql-yoga';
 import { expect, test } from 'vitest';
-import { startGatewayOverService } from '../support/gateway/over-service.ts';
+import { startFront } from '../support/gateway/front.ts';
 import { runHere } from '../support/gateway/run-here.ts';
-import { serveHttp } from '../support/listening.ts';
 import { ManualClock, MINUTE } from '../support/random/manual-clock.ts';
 
 const snapshot = readFileSync('schema/rich.graphql', 'utf8');
 const FIELDS = 'id allCandidates { id comments(first: 50) { items { text } } }';
 
 /** Exports the vacancies with their candidates. Its waits end at once, and take their time on the clock. */
-async function exportWith(pagesPerMinute: number, instead?: RequestListener) {
+async function exportWith(pagesPerMinute: number, ...plugins: Plugin[]) {
   const clock = new ManualClock();
-  await using inside = await startGatewayOverService(
+  await using front = await startFront(
     { schema: 'rich' },
-    { snapshot, clock, config: { pagesPerMinute } },
+    { snapshot, clock, plugins, config: { pagesPerMinute } },
   );
-  await using door = await serveHttp(instead ?? inside.gateway.handler);
   const start = clock.elapsed();
   const { now, elapsed, timer } = clock;
   const ended = await runHere(
-    ['export', 'vacancies', '--fields', FIELDS, '--url', door.url],
+    ['export', 'vacancies', '--fields', FIELDS, '--url', front.url],
     {},
     { clock: { now, elapsed, timer, sleep: async (ms) => clock.jump(ms) } },
   );
@@ -46,7 +44,9 @@ test('a record that costs more than a minute has is an error after one try with 
   expect(stderr).toMatch(/single record .* Select less, .*\(first: n\), .*without --url/);
 });
 
-const away: RequestListener = (_request, response) => response.writeHead(503).end();
+const away: Plugin = {
+  onRequest: ({ endResponse }) => endResponse(new Response('', { status: 503 })),
+};
 
 test('when the gateway never answers, the export gives up after 5 minutes', async () => {
   const { code, stderr, minutes } = await exportWith(0, away);
