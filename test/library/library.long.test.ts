@@ -1,7 +1,7 @@
 /** What a program gets that uses the gateway, or only its executor, in its own process. */
 import { createHash } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
+import type { RequestListener } from 'node:http';
 import { isAsyncIterable } from '@graphql-tools/utils';
 import { schemaFromExecutor, wrapSchema } from '@graphql-tools/wrap';
 import { getRequestListener } from '@hono/node-server';
@@ -25,7 +25,7 @@ import { post } from '../support/clients/post.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { listenForTest, startServer } from '../support/test-server.ts';
+import { startServer } from '../support/test-server.ts';
 
 let service: Service;
 let folder: ReturnType<typeof temporaryFolder>;
@@ -282,8 +282,7 @@ const openForAll = async (config: GatewayConfig) => {
   return (await open({ settings: anybody, config })).gateway;
 };
 /** Serves a gateway by a program. @returns the address of GraphQL in it */
-const serve = async (listener: RequestListener) =>
-  `http://127.0.0.1:${await listenForTest(createServer(listener), '127.0.0.1')}/graphql`;
+const serve = async (listener: RequestListener) => `${await startServer(listener)}/graphql`;
 
 test.each(
   Object.entries(CONFIGS).flatMap(([how, config]) =>

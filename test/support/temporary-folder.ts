@@ -6,15 +6,8 @@ const IN_MEMORY = '/dev/shm';
 /** Bytes. Containers often have only 64 MB there. */
 const ENOUGH = 1024 ** 3;
 
-const HOME = hasRoom(IN_MEMORY) ? IN_MEMORY : tmpdir();
-
-/**
- * Makes an empty folder, in memory if possible, for tests of orders of events, not of power failures: nothing waits for
- * a disk there. A gateway reports that such a folder does not outlive a boot. The caller removes it.
- */
-export function quickFolder(): string {
-  return mkdtempSync(join(HOME, 'recruiting-'));
-}
+/** For tests of orders of events, not of power failures: nothing waits for a disk there. */
+const QUICK = hasRoom(IN_MEMORY) ? IN_MEMORY : tmpdir();
 
 function hasRoom(folder: string): boolean {
   if (!existsSync(folder)) return false;
@@ -23,7 +16,7 @@ function hasRoom(folder: string): boolean {
 }
 
 /**
- * Makes an empty folder for the test.
+ * Makes an empty folder. Leaving its scope removes it.
  *
  * @param place on disk, a gateway does not warn that its token store does not outlive a boot. Default: memory, if
  * possible
@@ -32,7 +25,7 @@ export function temporaryFolder(place: 'memory' | 'disk' = 'memory'): Disposable
   readonly path: string;
   file(name: string): string;
 } {
-  const path = place === 'memory' ? quickFolder() : mkdtempSync(join(tmpdir(), 'recruiting-'));
+  const path = mkdtempSync(join(place === 'memory' ? QUICK : tmpdir(), 'recruiting-'));
   return {
     path,
     file: (name) => join(path, name),

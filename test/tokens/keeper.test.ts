@@ -2,7 +2,7 @@
  * What a keeper sends, stores, reports and gives to callers when something goes wrong. Each row is one fault, in virtual
  * time. What several processes, kills and lost commits do to one another is the simulator's (simulate).
  */
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
@@ -15,7 +15,7 @@ import { successor, type Rule, type State } from '../../src/tokens/state.ts';
 import { StoreUnavailable } from '../../src/tokens/store.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { memoryStore } from '../support/gateway/stores.ts';
-import { quickFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { DAY, HOUR, MINUTE } from '../support/random/manual-clock.ts';
 import { sleepIn, VirtualTime } from './simulate/virtual-time.ts';
 import * as values from './values.ts';
@@ -598,8 +598,8 @@ async function worldOf({
 }: Omit<Row, 'fault' | 'happens'>) {
   const faults: Faults = { ...row.faults };
   const time = new VirtualTime();
-  const folder = quickFolder();
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
   const { log, logged } = recordingLog();
   const seen: unknown[] = [];
   const sent: unknown[] = [];
@@ -613,7 +613,7 @@ async function worldOf({
   const now = () => NOON + time.now;
   const store = memoryStore(() => now() + (faults.ahead ?? 0));
   if (set) await store.update(() => ({ next: set, result: undefined }));
-  const emergency = emergencyIn(folder, createSealer([]));
+  const emergency = emergencyIn(folder.path, createSealer([]));
   const keeper = await openTokenKeeper({
     store: {
       ...store,

@@ -1,5 +1,5 @@
-import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { listening } from '../listening.ts';
 
 export type Pooler = Awaited<ReturnType<typeof startPooler>>;
 
@@ -77,18 +77,18 @@ export async function startPooler(serverPort: number) {
       if (!isStopped) (isOpen ? mine : others().shift())?.destroy();
     });
   });
-  await once(listener.listen(0, '127.0.0.1'), 'listening');
+  const started = await listening(listener, '127.0.0.1');
   const next = (when: 'before' | 'after' | 'never') =>
     new Promise<void>((met) => void (fault = { when, met }));
   return {
-    port: (listener.address() as AddressInfo).port,
+    port: started.port,
     /** Cuts the client at its next COMMIT: before the server gets it, or after it has committed. Once. */
     cutAtCommit: (when: 'before' | 'after') => next(when),
     /** Keeps the next COMMIT, and the transaction open, as a client does that is stopped before it. Once. */
     stopAtCommit: () => next('never'),
     close: async () => {
       for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => listener.close(resolve));
+      await started[Symbol.asyncDispose]();
     },
   };
 }

