@@ -2,22 +2,30 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { drain, endOf } from '../../src/paging/drain.ts';
 import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
-import { PageFailedError, ReadPage } from '../../src/paging/page.ts';
-import { SharedWalks, type BeginWalk, type ReaderOptions } from '../../src/paging/shared-walk.ts';
+import { walkList } from '../../src/paging/list-walk.ts';
+import { PageIndexes } from '../../src/paging/page-index.ts';
+import { PageFailedError, type FetchPage } from '../../src/paging/page.ts';
+import {
+  SharedWalks,
+  type BeginWalk,
+  type ReaderOptions,
+  type WalkReaders,
+} from '../../src/paging/shared-walk.ts';
 import type { WalkedPages } from '../../src/paging/walk.ts';
 import { after, honest } from '../service/replies.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
-import { pageOf, recordsOf } from './world.ts';
+import { recordsOf, World } from './world.ts';
 
 const { signal } = new AbortController();
 const unlimited = () => new PageBudget(new CallerBudgets(0, new ManualClock()), 'anybody', true);
 
 test('a drain that ends for an unknown reason keeps it from callers', async () => {
-  const list = sharedList(100);
-  const pages = list.join();
-  list.failsAt = 5;
-  list.failure = new Error('secret');
+  const { world, join } = sharedList(100);
+  const pages = join();
+  world.onRead = () => {
+    if (world.requests > 5) throw new Error('secret');
+  };
   const budget = { max: 1_000, left: 1_000 };
   const options = { limit: undefined, position: null, budget, signal, toCursor: String };
   const { error } = await recordsOf(
@@ -83,10 +91,10 @@ describe('a shared walk', () => {
       await slow.next();
       await slow.next();
       expect(await all(fast)).toEqual(list.records);
-      expect(list.pulled).toBe(pages);
+      expect(list.world.requests).toBe(pages);
       expect(await all(slow)).toEqual(list.records.slice(1));
       expect(list.walks).toHaveLength(2);
-      expect(spend).toHaveBeenCalledTimes(list.pulled);
+      expect(spend).toHaveBeenCalledTimes(list.world.requests);
     },
   );
 
@@ -96,23 +104,24 @@ describe('a shared walk', () => {
     const [first, second] = [list.join({ signal: leaving.signal }), list.join()];
     await first.next();
     await second.next();
-    const gate = (list.gate = Promise.withResolvers<void>());
+    list.world.holds = true;
     const page = first.next();
     await setImmediate();
     leaving.abort();
     await expect(page).rejects.toThrow(/abort/i);
     const { signal: ending } = list.walks[0]!;
     expect(ending.aborted).toBe(false);
-    gate.resolve();
+    list.world.holds = false;
+    list.world.answerOne();
     await second.next();
     await second.return();
     expect(ending.aborted).toBe(true);
-    expect(list.pulled).toBeLessThan(5);
+    expect(list.world.requests).toBeLessThan(5);
   });
 
   test('that fails fails for all readers, behind the pages before', async () => {
     const list = sharedList(100);
-    list.failsAt = 3;
+    list.world.onRead = () => (list.world.fails = list.world.requests === 3);
     const ended = [list.join(), list.join()].map((reader) => recordsOf(reader, (error) => error));
     for (const { records, error } of await Promise.all(ended)) {
       expect(records).toEqual([0, 2]);
@@ -121,36 +130,24 @@ describe('a shared walk', () => {
   });
 });
 
-const isNew = (number: number) => number % 3 !== 1;
-
-/** A list of pages with one record each, of which every third one has no new record, and the walks of it. */
+/** A list of pages with one record each, of which every third one is hidden, and the walks of it. */
 function sharedList(pages: number, bytes = 0) {
+  const world = new World(pages, { limit: 1, isHidden: (serial) => serial % 3 === 1 });
   const shared = new SharedWalks();
-  const numbers = Array.from({ length: pages }, (_, number) => number);
-  const state = {
-    records: numbers.filter(isNew),
-    walks: [] as Parameters<BeginWalk<number>>[0][],
-    pulled: 0,
-    failsAt: Infinity,
-    failure: new PageFailedError('gone') as Error,
-    /** Holds back the next page. */
-    gate: undefined as PromiseWithResolvers<void> | undefined,
-    join: (options: Partial<ReaderOptions> = {}): WalkedPages<number> =>
-      shared.join('list', walk, { budget: unlimited(), signal, ...options }),
-  };
-  async function* walk(...[readers, last]: Parameters<BeginWalk<number>>): WalkedPages<number> {
-    state.walks.push(readers);
-    for (const number of numbers.slice(last && endOf(last) ? last.page.records[0]! + 1 : 0)) {
+  const walks: WalkReaders[] = [];
+  const begin: BeginWalk<number> = (readers, last) => {
+    walks.push(readers);
+    const fetchPage: FetchPage<number> = async (...request) => {
       readers.spend();
-      await setImmediate();
-      await state.gate?.promise;
-      if (number === state.failsAt) throw state.failure;
-      state.pulled += 1;
-      const page = { ...pageOf([String(number)], { bytes }), records: [number] };
-      yield { page: new ReadPage(null, page), offsets: isNew(number) ? [0] : [] };
-    }
-  }
-  return state;
+      return { ...(await world.fetchPage(...request)), bytes };
+    };
+    const list = { ...world.list, fetchPage, indexes: new PageIndexes(0) };
+    const start = last && endOf(last) ? last.page.endCursor : null;
+    return walkList(list, { after: start, readsAhead: false });
+  };
+  const join = (options: Partial<ReaderOptions> = {}) =>
+    shared.join('list', begin, { budget: unlimited(), signal, ...options });
+  return { world, records: world.service.shown, walks, join };
 }
 
 async function all(pages: WalkedPages<number>): Promise<number[]> {
