@@ -2,7 +2,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { samplesOf } from '../support/processes/exposition.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { honest } from '../service/replies.ts';
 
@@ -33,7 +32,7 @@ test.each([
     ask(GREEDY, `query Greedy { allPersons { ${selection} } }`),
   );
   const series = 'recruiting_upstream_requests_waiting{priority="drain"}';
-  const waiting = async () => samplesOf(await gateway.gateway.metrics.text()).get(series);
+  const waiting = async () => (await gateway.samples()).get(series);
   await expect.poll(waiting, { interval: 2, timeout: 20_000 }).toBe(selections.length - 1);
   const ofOther = ask(OTHER, `query Other ${query}`);
   gate.resolve();

@@ -10,7 +10,6 @@ import { all, ask as send, putTogether } from '../support/clients/multipart.ts';
 import { codesOf } from '../support/gateway/codes.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { samplesOf } from '../support/processes/exposition.ts';
 import { after, altered, honest, json, silence, unfinished } from '../service/replies.ts';
 import { post } from '../support/clients/post.ts';
 import { startFront } from '../support/gateway/front.ts';
@@ -32,8 +31,7 @@ async function start(
 ) {
   const front = await startFront(service, options);
   onTestFinished(() => front[Symbol.asyncDispose]());
-  const metric = async (name: string) =>
-    samplesOf(await front.gateway.metrics.text()).get(`recruiting_${name}`);
+  const metric = async (name: string) => (await front.samples()).get(`recruiting_${name}`);
   return {
     ...front,
     /** Sends an operation as a client that reads only when a test says so. */

@@ -7,7 +7,6 @@ import { systemClock } from '../../src/clock.ts';
 import type { Front } from '../support/gateway/front.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
-import { samplesOf } from '../support/processes/exposition.ts';
 import { got, IN_PARTS, PAGE, payloadsOf, startWith, STREAM } from './gateway.ts';
 
 const sendOn = (way: Pick<Front, 'fetch'>, query: string) => got(way, query, { accept: IN_PARTS });
@@ -22,9 +21,9 @@ function waysOf(front: Front): Pick<Front, 'fetch'>[] {
 }
 
 /** Nothing that a request has held is held any longer. */
-async function expectNothingHeld({ gateway }: Front): Promise<void> {
+async function expectNothingHeld(front: Front): Promise<void> {
   const held = async () => {
-    const samples = samplesOf(await gateway.metrics.text());
+    const samples = await front.samples();
     return ['answer_bytes', 'request_bytes', 'drains_running'].map((name) =>
       samples.get(`recruiting_${name}`),
     );

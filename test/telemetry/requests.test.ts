@@ -6,11 +6,9 @@ import { post } from '../support/clients/post.ts';
 import { partsOf } from '../support/clients/multipart.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startFront, type Front } from '../support/gateway/front.ts';
-import type { TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { after, honest, json, refusal, silence } from '../service/replies.ts';
 import type { Reply } from '../service/service.ts';
-import { samplesOf } from '../support/processes/exposition.ts';
 
 // The log line and the metrics of a request.
 
@@ -52,7 +50,7 @@ afterAll(() => gateway[Symbol.asyncDispose]());
 beforeEach(async () => {
   gateway.service.answer(succeeds);
   gateway.logged.length = 0;
-  before = await samples();
+  before = await gateway.samples();
 });
 
 interface Situation {
@@ -308,7 +306,7 @@ test('gauges show how many drains run and wait, and how many requests wait for t
   const config = { drainConcurrency: 1, upstreamConcurrency: 2 };
   await using busy = await startGatewayOverService({ persons: 100 }, { config });
   const gauges = async () =>
-    [...(await samples(busy))].filter(([series]) => /_waiting|drains_running/.test(series));
+    [...(await busy.samples())].filter(([series]) => /_waiting|drains_running/.test(series));
   const gate = Promise.withResolvers<void>();
   busy.service.answer(after(gate.promise, honest));
   const answers = Array.from({ length: 5 }, (_, at) => [
@@ -366,13 +364,9 @@ function upstreamIds(from: number): unknown[] {
   return gateway.service.received.slice(from).map(({ headers }) => headers['x-request-id']);
 }
 
-async function samples(of: TestGateway = gateway): Promise<Map<string, number>> {
-  return samplesOf(await of.gateway.metrics.text());
-}
-
 /** How much the series of some metrics of the gateway grew in this test. */
 async function grown(names: RegExp): Promise<Counts> {
-  const growths = [...(await samples())].flatMap(([series, value]) => {
+  const growths = [...(await gateway.samples())].flatMap(([series, value]) => {
     const growth = value - (before.get(series) ?? 0);
     const name = series.replace('recruiting_', '');
     return names.test(name) && growth > 0 ? [[name, growth] as const] : [];

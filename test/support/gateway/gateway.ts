@@ -9,6 +9,7 @@ import type { TokenStore } from '../../../src/tokens/store.ts';
 import type { Additions } from '../../../src/additions/additions.ts';
 import { documentedSdl } from '../documented-sdl.ts';
 import { post } from '../clients/post.ts';
+import { samplesOf } from '../processes/exposition.ts';
 import { recordingLog } from './recording-log.ts';
 import { servedOnce } from './served.ts';
 import { memoryStore } from './stores.ts';
@@ -23,6 +24,8 @@ export interface TestGateway extends AsyncDisposable {
   ): Promise<Answer<Data>>;
   /** Sends any request through the server's fetch. */
   fetch(path: string, init?: RequestInit): Promise<Response>;
+  /** The value of each series of its metrics. */
+  samples(): Promise<Map<string, number>>;
   readonly gateway: Awaited<ReturnType<typeof createGateway>>;
   readonly store: TokenStore;
   /** Everything that was logged, as parsed JSON lines. */
@@ -100,6 +103,7 @@ export async function startGateway(
     store,
     logged,
     fetch,
+    samples: async () => samplesOf(await gateway.metrics.text()),
     ask: async (query, variables, init) => {
       const response = await fetch('/graphql', {
         ...init,

@@ -7,7 +7,6 @@ import { temporaryFolder } from '../temporary-folder.ts';
 
 /** A Hive Gateway as a process of its own, with the configuration that docs/supergraph.md shows. */
 export interface Router extends AsyncDisposable {
-  readonly url: string;
   ask(...question: Question): Promise<GraphqlAnswer>;
 }
 
@@ -40,7 +39,7 @@ export async function startRouter(
   };
   try {
     const [url] = await program.printed(/^http:\S+$/m);
-    return { url, ask: (...question) => askAt(url, ...question), [Symbol.asyncDispose]: end };
+    return { ask: (...question) => askAt(url, ...question), [Symbol.asyncDispose]: end };
   } catch (error) {
     await end();
     throw error;
