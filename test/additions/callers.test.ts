@@ -57,6 +57,8 @@ const aliased = (name: string, length: number) =>
     .join(' ');
 
 const OWN_AND_ENTITIES = '{ own _entities(representations: []) { __typename } }';
+const REFERENCES = `_entities(representations: [${'{ __typename: "Note", id: "n" } '.repeat(5_001)}]) { __typename }`;
+const TWO_LISTS_OF_REFERENCES = `{ own a: ${REFERENCES} b: ${REFERENCES} }`;
 const TWO_DRAINS = '{ a: allPersons { shout } b: allPersons { id } }';
 const TWO_PAGES = '{ a: persons { items { shout } } b: persons(first: 2) { items { shout } } }';
 const SETTINGS = {
@@ -64,6 +66,7 @@ const SETTINGS = {
   drained: { drainMaxItems: 4 },
   paged: { pagesPerMinute: 1 },
   small: { answerBytes: 20_000, maxAliases: 1_000 },
+  large: { maxTokens: 100_000, maxBodyBytes: 1_000_000 },
 } satisfies Record<string, Partial<Config>>;
 
 test.each<[string, string, string, code: string, says: string, config?: Partial<Config>]>([
@@ -74,6 +77,14 @@ test.each<[string, string, string, code: string, says: string, config?: Partial<
   ['a delegation without a context', '{ orphan { items { id } } }', 'all', 'UNAUTHENTICATED', ''],
   ['DRAIN_MAX_ITEMS', TWO_DRAINS, 'all', 'DRAIN_LIMIT_EXCEEDED', '', SETTINGS.drained],
   ['PAGES_PER_MINUTE', TWO_PAGES, 'all', 'RATE_LIMITED', '', SETTINGS.paged],
+  [
+    '10,000 references to records',
+    TWO_LISTS_OF_REFERENCES,
+    'all',
+    'OPERATION_TOO_COMPLEX',
+    '10000 records',
+    SETTINGS.large,
+  ],
   [
     'ANSWER_BYTES',
     `{ own allPersons { shout ${aliased('name', 200)} } }`,

@@ -11,7 +11,7 @@ import {
   personPages,
   PERSONS,
 } from '../service/lists.ts';
-import { after, honest, json } from '../service/replies.ts';
+import { after, honest, json, text } from '../service/replies.ts';
 import type { Reply } from '../service/service.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
@@ -164,6 +164,13 @@ test('a list that was drained before is read with DRAIN_CONCURRENCY pages in fli
 
 test.each<[string, (gateway: GatewayOverService) => Promise<unknown>]>([
   ['a mutation', (gateway) => gateway.ask('mutation { touch { id } }')],
+  [
+    'a mutation whose answer is lost',
+    ({ service, ask }) => {
+      service.answer(text('', 502), honest);
+      return ask('mutation { touch { id } }');
+    },
+  ],
   [
     'another token set',
     async ({ service, store, ask }) => {

@@ -1,7 +1,7 @@
 /** Lists that are odd, below records, or without ids: what no model of paging has. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGatewayOverService, startOverFullService } from '../support/gateway/over-service.ts';
-import { makeExecutableSchema, type PageArgs } from '../service/lists.ts';
+import { makeExecutableSchema, range, type PageArgs } from '../service/lists.ts';
 import { after, honest } from '../service/replies.ts';
 import { startTeams } from '../support/gateway/teams.ts';
 import { all, putTogether } from '../support/clients/multipart.ts';
@@ -174,6 +174,24 @@ test('DRAIN_MAX_ITEMS counts all drains of an operation, nested ones too', async
   });
   const enough = await small.ask('{ allVacancies { allCandidates(limit: 1) { id } } }');
   expect(enough.errors).toBeUndefined();
+});
+
+test('each of several hundred parents in one answer gets its own list', async () => {
+  type Parent = { vacancy: { candidates: { items: unknown[] }; allCandidates: unknown[] } | null };
+  const page =
+    'candidates(first: 50) { items { vacancy { candidates(first: 1) { items { id } } allCandidates(limit: 1) { id } } } }';
+  const pages = range(8).map((at) => `page${at}: ${page}`);
+  const { data, errors } = await full.ask<Record<string, { items: (Parent | null)[] }>>(
+    `{ ${pages.join(' ')} }`,
+  );
+  expect(errors).toBeUndefined();
+  const parents = Object.values(data).flatMap(({ items }) =>
+    items.flatMap((each) => each?.vacancy ?? []),
+  );
+  expect(parents.length).toBeGreaterThan(200);
+  for (const { candidates, allCandidates } of parents) {
+    expect(allCandidates).toEqual(candidates.items);
+  }
 });
 
 const GONE = expect.stringContaining('no longer has this Person');

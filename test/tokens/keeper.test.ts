@@ -2,7 +2,7 @@
  * What a keeper sends, stores, reports and gives to callers when something goes wrong. Each row is one fault, in virtual
  * time. What several processes, kills and lost commits do to one another is the simulator's (simulate).
  */
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
@@ -373,12 +373,16 @@ test.each<Row>([
     files: [{}],
   },
   {
-    fault: 'an emergency file that cannot be opened may hold the newest pair: nothing is sent',
+    fault:
+      'an emergency file that cannot be opened may hold the newest pair: nothing is sent until it is gone',
     happens: [
       ({ emergency }) => writeFileSync(emergency.pathOf({ ...usualSet, generation: 3 }), 'damaged'),
       20 * HOUR,
+      seesTroubles,
+      ({ emergency }) => rmSync(emergency.pathOf({ ...usualSet, generation: 3 })),
+      HOUR,
     ],
-    troubles: ['late'],
+    seen: [['late'], sends(2)],
     alarms: [/unsaved-.* may hold the newest pair and cannot be read/],
   },
   {

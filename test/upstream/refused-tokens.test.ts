@@ -48,10 +48,11 @@ test('a token that is refused as expired right after its refresh is a coded erro
 
 test('while a refresh fails, the caller is told when to try again, and only the operator why', async () => {
   await using gateway = await startUsed();
-  gateway.service.tokenAnswers.next(json({}, 503));
+  gateway.service.tokenAnswers.next(json({}, 429, { 'retry-after': '120' }));
   gateway.service.expire();
   const answer = await gateway.ask(QUERY, { id: 1 });
-  expect(answer).toMatchObject({ errors: [{ extensions: { code: 'UPSTREAM_UNREACHABLE' } }] });
+  const extensions = { code: 'UPSTREAM_UNREACHABLE', retryAfter: 120 };
+  expect(answer).toMatchObject({ errors: [{ extensions }] });
   expect(loggedFor(gateway.logged, answer)).toMatch(/^The access token could not be refreshed/);
 });
 
