@@ -158,7 +158,8 @@ test('what needs no service is answered without one, and the rest is UPSTREAM_UN
   await using gateway = await startFull();
   await gateway.service.close();
   const { data, errors } = await gateway.ask(
-    '{ kind: __typename me: viewer { company { id } } allVacancies(limit: 0) { id } }',
+    `{ kind: __typename me: viewer { company { id } } allVacancies(limit: 0) { id }
+      required: vacancies(first: 1) @skip(if: true) { __typename } }`,
   );
   expect(data).toMatchObject({ kind: 'Query', me: null });
   const message = 'The recruiting service cannot be reached (ECONNREFUSED). Try again later.';
