@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createTokenKeeper, type TokenKeeperOptions } from '../../src/library/token-keeper.ts';
@@ -157,6 +158,22 @@ test('a keeper that was closed sends nothing, has closed its store, and can be c
   for (const call of calls) await expect(call).rejects.toMatchObject(refusal);
   expect(service.received).toEqual([]);
   await keeper.close();
+});
+
+test('close waits until the pair of an exchange under way is in the store, and closes it then', async () => {
+  using folder = temporaryFolder();
+  const { keeper, service, signIn } = await openKeeper({
+    store: `sqlite:${folder.file('tokens.db')}`,
+  });
+  const exchange = service.tokenAnswers.hold('before');
+  const imported = keeper.import(signIn);
+  await exchange.arrived;
+  const closed = keeper.close();
+  exchange.release();
+  expect(await imported).toBe('imported');
+  await closed;
+  // Neither an emergency file nor the journal of a database that is still open.
+  expect(readdirSync(folder.path)).toEqual(['tokens.db']);
 });
 
 test('fetch returns a 401 that arrives once the keeper is closed', async () => {
