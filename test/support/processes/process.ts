@@ -56,10 +56,11 @@ export function startNpm(
   args: readonly string[],
   { env, ...options }: ProgramOptions = {},
 ): Program {
-  const { PATH = '', HOME = '' } = process.env;
+  // The registry may have a certificate that only this machine trusts.
+  const { PATH = '', HOME = '', NODE_EXTRA_CA_CERTS = '' } = process.env;
   return start(['npm', ...args], {
     ...options,
-    env: { PATH, HOME, NO_UPDATE_NOTIFIER: '1', ...env },
+    env: { PATH, HOME, NODE_EXTRA_CA_CERTS, NO_UPDATE_NOTIFIER: '1', ...env },
   });
 }
 
