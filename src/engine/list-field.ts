@@ -88,7 +88,7 @@ export class ListField implements NestedFiller {
       const list = this.#open(call);
       const value = this.#connection
         ? await this.#readConnection(list, call, path, errors)
-        : await this.#collect(this.#drain(list, call, 'whole'), path, errors, call);
+        : await this.#collect(this.#drain(list, call), path, errors, call);
       return { value, errors };
     } catch (error) {
       return { value: null, errors: [...errors, ...errorsAt(error, path)] };
@@ -112,7 +112,7 @@ export class ListField implements NestedFiller {
   async *parts(call: Call): AsyncGenerator<DrainedPart, void, undefined> {
     const list = this.#open(call);
     let drained = 0;
-    for await (const page of this.#drain(list, call, 'parts')) {
+    for await (const page of this.#drain(list, call, { isStream: true })) {
       const { offsets } = page;
       if (offsets.length === 0) continue;
       const from = drained;
@@ -184,11 +184,12 @@ export class ListField implements NestedFiller {
   }
 
   /** @throws BAD_USER_INPUT, CURSOR_INVALID and the errors of drains */
-  #drain(list: OpenedList, call: Call, delivered: 'parts' | 'whole'): WalkedPages<ListRecord> {
+  #drain(list: OpenedList, call: Call, { isStream = false } = {}): WalkedPages<ListRecord> {
     const { limit, position } = this.#bounds(list);
     const { signal, caller, operation, budget } = call;
+    const selection = this.#pages.nameWith(call.variables.sent);
     const pages = walkTogether(this.#shared.lists, {
-      name: JSON.stringify([list.name, this.#pages.nameWith(call.variables.sent), position, limit]),
+      name: isStream ? undefined : JSON.stringify([list.name, selection, position, limit]),
       listFor: (readers) => this.#paged(list, this.#shared.walkRequester(call, readers)),
       position,
       limit,
@@ -196,10 +197,9 @@ export class ListField implements NestedFiller {
       operation,
       budget,
       signal,
-      keepsAll: delivered === 'whole',
     });
     const toCursor = (at: Position) => cursorAt(list.nameInCursors, at);
-    return drain(pages, { limit, position, budget: call.drainBudget, signal, toCursor, delivered });
+    return drain(pages, { limit, position, budget: call.drainBudget, signal, toCursor });
   }
 
   #drainBelow(list: OpenedList, requester: Requester): WalkedPages<ListRecord> {
@@ -207,7 +207,7 @@ export class ListField implements NestedFiller {
     const { signal, drainBudget: budget } = requester;
     const pages = walkBehind(this.#paged(list, requester), position, limit);
     const toCursor = (at: Position) => cursorAt(list.nameInCursors, at);
-    return drain(pages, { limit, position, budget, signal, toCursor, delivered: 'whole' });
+    return drain(pages, { limit, position, budget, signal, toCursor });
   }
 
   /** @throws BAD_USER_INPUT, CURSOR_INVALID */

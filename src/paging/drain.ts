@@ -24,14 +24,7 @@ interface DrainOptions {
   readonly signal: AbortSignal;
   /** Makes the `resumeAfter` of the errors. */
   readonly toCursor: (position: Position) => string;
-  readonly delivered: Delivered;
 }
-
-/**
- * What the caller gets of an interrupted drain: the records before the failure (`parts`); or no records, but it can read
- * them again in two parts (`whole`).
- */
-type Delivered = 'parts' | 'whole';
 
 /**
  * Yields the records of a walk page by page, up to the limit and the budget: `offsets` are those to return.
@@ -43,16 +36,12 @@ type Delivered = 'parts' | 'whole';
  */
 export async function* drain<R>(
   pages: AsyncIterable<WalkedPage<R>>,
-  { limit = Infinity, position, budget, signal, toCursor, delivered }: DrainOptions,
+  { limit = Infinity, position, budget, signal, toCursor }: DrainOptions,
 ): WalkedPages<R> {
   if (limit === 0) return;
   let drained = 0;
   let end = position;
-  const facts = (): DrainFacts => ({
-    drained,
-    resumeAfter: end && toCursor(end),
-    delivered,
-  });
+  const facts = (): DrainFacts => ({ drained, resumeAfter: end && toCursor(end) });
   try {
     for await (const { page, offsets: all } of pages) {
       const wanted = all.slice(0, limit - drained);
@@ -77,8 +66,11 @@ interface Drains {
 }
 
 interface SharedDrainOptions<R> extends ReaderOptions, Omit<WalkTurn, 'signal'> {
-  /** Names everything that the records depend on: list, filters, selection, position and limit. */
-  readonly name: string;
+  /**
+   * Names everything that the records depend on: list, filters, selection, position and limit. Undefined: the walk has
+   * one reader, who decides its pace.
+   */
+  readonly name: string | undefined;
   /** Binds the readers into the list: their signal ends its requests, and they spend for each of them. */
   readonly listFor: (readers: WalkReaders) => PagedList<R>;
   readonly position: Position | null;
@@ -86,18 +78,19 @@ interface SharedDrainOptions<R> extends ReaderOptions, Omit<WalkTurn, 'signal'> 
   readonly limit: number | undefined;
 }
 
-/** Walks a list together with equal drains, in its turn. A walk of one page needs no turn. */
+/** Walks a list in its turn, together with equal drains. A walk of one page needs no turn. */
 export function walkTogether<R>(
   { walks, slots }: Drains,
   { name, listFor, position, limit, caller, operation, ...reader }: SharedDrainOptions<R>,
 ): WalkedPages<R> {
-  const begin = (readers: WalkReaders, last: WalkedPage<R> | undefined) => {
+  const begin = (readers: WalkReaders) => {
     const list = listFor(readers);
-    const walk = () => walkBehind(list, (last && endOf(last)) ?? position, limit);
+    const walk = () => walkBehind(list, position, limit);
     if (limit !== undefined && limit <= list.size.limit) return walk();
     return walkInTurn(slots, { caller, operation, signal: readers.signal }, walk);
   };
-  return walks.join(name, begin, reader);
+  if (name !== undefined) return walks.join(name, begin, reader);
+  return begin({ signal: reader.signal, spend: () => reader.budget.spend() });
 }
 
 /** Returns the position of the last record of a walked page; undefined if it has no new record. */
@@ -113,32 +106,24 @@ interface DrainFacts {
   readonly drained: number;
   /** The cursor of the last of them. */
   readonly resumeAfter: string | null;
-  readonly delivered: Delivered;
 }
 
 /** @param facts undefined for a count */
 export function limitExceeded(max: number, facts?: DrainFacts): GraphQLError {
-  const { delivered, ...extensions } = facts ?? {};
   return codedError(
     'DRAIN_LIMIT_EXCEEDED',
-    `One operation may drain at most ${max} records, and there are more. ${delivered ? IN_THE_ANSWER[delivered] : ''}` +
+    `One operation may drain at most ${max} records, and there are more. ` +
       'Narrow the list by its filters or with `limit`, ' +
       'page through it with the connection, or have the operator raise DRAIN_MAX_ITEMS.',
-    { extensions: { ...extensions, max } },
+    { extensions: { ...facts, max } },
   );
 }
-
-const IN_THE_ANSWER: Readonly<Record<Delivered, string>> = {
-  parts: 'The records before this error are valid. ',
-  whole: 'None of them is in this answer. ',
-};
 
 /**
  * Returns the error of a read that failed after its first records, with the facts needed to resume it. An error of the
  * gateway, such as a stalled list or a budget that is used up, keeps its code.
  */
 function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
-  const { delivered: _, ...extended } = facts;
   const cause = causeOf(error);
   // The message of another error may contain details that callers must not see.
   const known = cause instanceof GraphQLError ? cause : undefined;
@@ -148,8 +133,8 @@ function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
   const isOurs = code !== undefined && code !== 'OTHER';
   const ended = `The drain ended after ${facts.drained} records`;
   return isOurs
-    ? codedError(code, `${ended}${why} ${nextSteps(facts, code)}`, {
-        extensions: { ...known!.extensions, ...extended },
+    ? codedError(code, `${ended}${why} ${nextSteps(facts)}`, {
+        extensions: { ...known!.extensions, ...facts },
       })
     : codedError(
         'DRAIN_INTERRUPTED',
@@ -157,7 +142,7 @@ function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
         {
           extensions: {
             ...keptOf(known),
-            ...extended,
+            ...facts,
             reason: known?.extensions['code'] ?? null,
           },
           cause,
@@ -175,14 +160,9 @@ function keptOf(error: GraphQLError | undefined): Record<string, unknown> {
 }
 
 /** Says what the caller can do now. Resuming behind records that the caller never got would lose them silently. */
-function nextSteps({ delivered, drained }: DrainFacts, code?: string): string {
-  if (delivered === 'parts') {
-    return `${IN_THE_ANSWER.parts}Go on behind them with \`after\` set to the resumeAfter of this error.`;
-  }
+function nextSteps({ drained }: DrainFacts): string {
   return (
-    // To whom it is forbidden, it stays so.
-    `${IN_THE_ANSWER.whole}${code === 'FORBIDDEN' ? 'Read' : 'Send the operation again; or read'} ` +
-    `these records with \`limit: ${drained}\`, ` +
-    'and those behind them with `after` set to the resumeAfter of this error; or stream the list, which keeps what came.'
+    `A stream has delivered them; any other answer has none of them: read these with \`limit: ${drained}\`. ` +
+    'Go on behind them with `after` set to the resumeAfter of this error.'
   );
 }

@@ -276,8 +276,7 @@ class LookUpWalk {
     this.#waiting += 1;
     try {
       const begin = (readers: WalkReaders) => this.#goOn(list, readers, caller);
-      const reader = { budget: caller.budget, signal: caller.signal, keepsAll: true };
-      for await (const _ of this.#walks.join(list.name, begin, reader)) if (areMet()) return;
+      for await (const _ of this.#walks.join(list.name, begin, caller)) if (areMet()) return;
     } finally {
       this.#waiting -= 1;
     }

@@ -10,37 +10,18 @@ export interface WalkReaders {
   spend(): void;
 }
 
-/**
- * Begins a walk.
- *
- * @param last the page behind which it begins; undefined: where all walks of this name begin
- */
-export type BeginWalk<R> = (
-  readers: WalkReaders,
-  last: WalkedPage<R> | undefined,
-) => WalkedPages<R>;
-
 export interface ReaderOptions {
   /** Spends for all pages that are requested while the reader follows the walk. */
   readonly budget: PageBudget;
   readonly signal: AbortSignal;
-  /** Whether the reader keeps all pages anyway, so that the walk may keep them for later readers. Default: false. */
-  readonly keepsAll?: boolean;
 }
 
 interface Reader {
   readonly budget: PageBudget;
-  readonly keepsAll: boolean;
-  /** The number of its next page. */
-  next: number;
   /** Why it cannot afford the next page. */
   refused?: { readonly error: unknown };
 }
 
-/** The most pages kept for slower readers, and for those that join later. A reader further behind continues alone. */
-const PAGES_KEPT = 16;
-/** The most bytes of these pages. The last page is kept whatever its size. */
-const BYTES_KEPT = 16 * 1024 * 1024;
 /** A reader that finds this many pages already read lets other requests be served first. */
 const PAGES_PER_TURN = 8;
 
@@ -49,20 +30,25 @@ export class SharedWalks {
   #walks = new Map<string, SharedWalk<unknown>>();
 
   /**
-   * Joins the walk of this name, or begins it. A page is requested when the fastest reader needs it. Each reader can
-   * leave without an effect on the others; the walk ends when the last one leaves.
+   * Joins the walk of this name, or begins it. A page is requested when the fastest reader needs it, and kept for later
+   * readers until the walk is over. Each reader can leave without an effect on the others; the walk ends when the last
+   * one leaves.
    *
    * @param name names everything that the pages depend on: list, filters, selection, cursor
    */
-  join<R>(name: string, begin: BeginWalk<R>, options: ReaderOptions): WalkedPages<R> {
+  join<R>(
+    name: string,
+    begin: (readers: WalkReaders) => WalkedPages<R>,
+    options: ReaderOptions,
+  ): WalkedPages<R> {
     const known = this.#walks.get(name) as SharedWalk<R> | undefined;
-    if (known?.keepsStart) return known.read(begin, options);
+    if (known) return known.read(options);
     const walks = this.#walks;
     const walk = new SharedWalk(begin, () => {
       if (walks.get(name) === walk) walks.delete(name);
     });
     walks.set(name, walk);
-    return walk.read(begin, options);
+    return walk.read(options);
   }
 
   /** Walks that begin from now on share nothing with the current ones: call it when a mutation begins, and ends. */
@@ -74,57 +60,42 @@ export class SharedWalks {
 /** One walk with several readers. */
 class SharedWalk<R> {
   readonly #onEnd: () => void;
-  readonly #pages: WalkedPages<R>;
+  readonly #walk: WalkedPages<R>;
   readonly #ending = new AbortController();
   readonly #readers = new Set<Reader>();
-  #kept: WalkedPage<R>[] = [];
-  /** The number of pages that are no longer kept. */
-  #dropped = 0;
+  readonly #pages: WalkedPage<R>[] = [];
   #over: { readonly failure?: { readonly error: unknown } } | undefined;
   #isReading = false;
   /** Resolves when waiting readers have to look again. */
   #changed = Promise.withResolvers<void>();
 
-  constructor(begin: BeginWalk<R>, onEnd: () => void) {
+  constructor(begin: (readers: WalkReaders) => WalkedPages<R>, onEnd: () => void) {
     this.#onEnd = onEnd;
     const { signal } = this.#ending;
-    this.#pages = begin({ signal, spend: () => this.#spend() }, undefined);
+    this.#walk = begin({ signal, spend: () => this.#spend() });
   }
 
-  /** Whether a reader that joins now still gets the first page. */
-  get keepsStart(): boolean {
-    return this.#dropped === 0 && !this.#over;
-  }
-
-  /** @param begin begins the walk of this reader alone, if it falls behind */
-  read(begin: BeginWalk<R>, options: ReaderOptions): WalkedPages<R> {
-    const { budget, signal, keepsAll = false } = options;
-    const reader: Reader = { budget, keepsAll, next: 0 };
+  read({ budget, signal }: ReaderOptions): WalkedPages<R> {
+    const reader: Reader = { budget };
     // It counts from now on, not from its first page on: otherwise the walk could end in between.
     this.#readers.add(reader);
     const leave = () => this.#leave(reader);
     signal.addEventListener('abort', leave, { once: true });
     if (signal.aborted) leave();
-    return this.#follow(reader, begin, signal, leave);
+    return this.#follow(reader, signal, leave);
   }
 
-  async *#follow(
-    reader: Reader,
-    begin: BeginWalk<R>,
-    signal: AbortSignal,
-    leave: () => void,
-  ): WalkedPages<R> {
-    let last: WalkedPage<R> | undefined;
+  async *#follow(reader: Reader, signal: AbortSignal, leave: () => void): WalkedPages<R> {
+    let read = 0;
     try {
-      while (reader.next >= this.#dropped) {
+      for (;;) {
         signal.throwIfAborted();
         if (reader.refused) throw reader.refused.error;
-        const page = this.#kept[reader.next - this.#dropped];
+        const page = this.#pages[read];
         if (page) {
-          reader.next += 1;
-          if (page.offsets.length > 0) last = page;
+          read += 1;
           yield page;
-          if (reader.next % PAGES_PER_TURN === 0) await nextTurn();
+          if (read % PAGES_PER_TURN === 0) await nextTurn();
         } else if (this.#over) {
           if (this.#over.failure) throw this.#over.failure.error;
           return;
@@ -137,8 +108,6 @@ class SharedWalk<R> {
       signal.removeEventListener('abort', leave);
       this.#leave(reader);
     }
-    // Its next page is no longer kept.
-    yield* begin({ signal, spend: () => reader.budget.spend() }, last);
   }
 
   /** Reads one page for all who wait. */
@@ -146,10 +115,9 @@ class SharedWalk<R> {
     if (this.#isReading) return;
     this.#isReading = true;
     try {
-      const { done, value: page } = await this.#pages.next();
+      const { done, value: page } = await this.#walk.next();
       if (done) return this.#end();
-      this.#kept.push(page);
-      this.#drop();
+      this.#pages.push(page);
     } catch (error) {
       this.#end({ error });
     } finally {
@@ -162,13 +130,6 @@ class SharedWalk<R> {
     const { resolve } = this.#changed;
     this.#changed = Promise.withResolvers();
     resolve();
-  }
-
-  #drop(): void {
-    for (const reader of this.#readers) if (reader.keepsAll) return;
-    const surplus = this.#readers.size > 0 ? surplusOf(this.#kept) : this.#kept.length;
-    this.#kept.splice(0, surplus);
-    this.#dropped += surplus;
   }
 
   #spend(): void {
@@ -185,10 +146,8 @@ class SharedWalk<R> {
   #leave(reader: Reader): void {
     if (!this.#readers.delete(reader)) return;
     this.#wakeReaders();
-    this.#drop();
-    if (this.#readers.size > 0 || this.#over) return;
-    this.#end({ error: WALK_LEFT });
-    this.#pages.return().catch(() => {});
+    // Its requests end with the signal, and it gives back its slot when it is not read on.
+    if (this.#readers.size === 0) this.#end({ error: WALK_LEFT });
   }
 
   #end(failure?: { readonly error: unknown }): void {
@@ -197,16 +156,4 @@ class SharedWalk<R> {
     this.#ending.abort(WALK_LEFT);
     this.#onEnd();
   }
-}
-
-/** Returns how many of the first pages exceed the limits. */
-function surplusOf(pages: readonly WalkedPage[]): number {
-  let bytes = 0;
-  let kept = 0;
-  for (const { page } of pages.toReversed()) {
-    bytes += page.bytes;
-    if (kept > 0 && (kept >= PAGES_KEPT || bytes > BYTES_KEPT)) break;
-    kept += 1;
-  }
-  return pages.length - kept;
 }

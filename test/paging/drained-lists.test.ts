@@ -79,7 +79,7 @@ test.each<[string, Ending, Facts, RegExp]>([
     'its cursor does not move',
     { third: () => stuck },
     { code: 'DRAIN_STALLED', drained: 96 },
-    /does not lead there/,
+    /does not lead there.*has none of them: read these with `limit: 96`\./,
   ],
   [
     'it has too many records',
@@ -124,7 +124,6 @@ test.each<[string, Ending, Facts, RegExp]>([
     expect(errors).toMatchObject([{ path: ['allPersons'] }]);
     expect(extensions).toEqual(facts);
     expect(errors![0]!.message).toMatch(message);
-    expect(errors![0]!.message).toContain('None of them is in this answer.');
     isOver = true;
     gateway.age(MINUTE);
     const part = 'query ($n: Int, $after: String) { allPersons(limit: $n, after: $after) { id } }';

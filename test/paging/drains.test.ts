@@ -1,16 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
-import { drain, endOf } from '../../src/paging/drain.ts';
+import { drain } from '../../src/paging/drain.ts';
 import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
 import { walkList } from '../../src/paging/list-walk.ts';
 import { PageIndexes } from '../../src/paging/page-index.ts';
 import { PageFailedError, type FetchPage } from '../../src/paging/page.ts';
-import {
-  SharedWalks,
-  type BeginWalk,
-  type ReaderOptions,
-  type WalkReaders,
-} from '../../src/paging/shared-walk.ts';
+import { SharedWalks, type ReaderOptions, type WalkReaders } from '../../src/paging/shared-walk.ts';
 import type { WalkedPages } from '../../src/paging/walk.ts';
 import { after, honest } from '../service/replies.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
@@ -27,9 +22,8 @@ test('a drain that ends for an unknown reason keeps it from callers', async () =
     if (world.requests > 5) throw new Error('secret');
   };
   const budget = { max: 1_000, left: 1_000 };
-  const options = { limit: undefined, position: null, budget, signal, toCursor: String };
   const { error } = await recordsOf(
-    drain(pages, { ...options, delivered: 'whole' }),
+    drain(pages, { limit: undefined, position: null, budget, signal, toCursor: String }),
     (failure) => failure,
   );
   expect(error).toMatchObject({ extensions: { code: 'DRAIN_INTERRUPTED', drained: 3 } });
@@ -74,29 +68,20 @@ test('a drain whose caller left before it began ends without an error, and nothi
   expect(gateway.service.received).toHaveLength(0);
 });
 
-const MEGABYTE = 1024 * 1024;
-
 describe('a shared walk', () => {
-  test.each([
-    ['many', 100, 0, false],
-    ['many, while another reader keeps all', 100, 0, true],
-    ['large', 10, 5 * MEGABYTE, false],
-  ])(
-    'keeps few pages for a slow reader, who delays no other, gets every record and pays for each page, if they are %s',
-    async (_, pages, bytes, keepsAll) => {
-      const list = sharedList(pages, bytes);
-      const budget = unlimited();
-      const spend = vi.spyOn(budget, 'spend');
-      const [slow, fast] = [list.join({ budget }), list.join({ keepsAll })];
-      await slow.next();
-      await slow.next();
-      expect(await all(fast)).toEqual(list.records);
-      expect(list.world.requests).toBe(pages);
-      expect(await all(slow)).toEqual(list.records.slice(1));
-      expect(list.walks).toHaveLength(2);
-      expect(spend).toHaveBeenCalledTimes(list.world.requests);
-    },
-  );
+  test('returns every record to a reader who is slow, or who joins later, and charges nobody for earlier pages', async () => {
+    const list = sharedList(100);
+    const [slow, fast] = [list.join(), list.join()];
+    await slow.next();
+    for (let pages = 0; pages < 50; pages += 1) await fast.next();
+    const budget = unlimited();
+    const spend = vi.spyOn(budget, 'spend');
+    const late = await all(list.join({ budget }));
+    expect(late).toEqual(list.records);
+    expect(await all(slow)).toEqual(list.records.slice(1));
+    expect([list.walks.length, list.world.requests]).toEqual([1, 100]);
+    expect(spend).toHaveBeenCalledTimes(50);
+  });
 
   test('goes on if a reader leaves, who does not wait for its page, and ends with the last one', async () => {
     const list = sharedList(100);
@@ -131,19 +116,18 @@ describe('a shared walk', () => {
 });
 
 /** A list of pages with one record each, of which every third one is hidden, and the walks of it. */
-function sharedList(pages: number, bytes = 0) {
+function sharedList(pages: number) {
   const world = new World(pages, { limit: 1, isHidden: (serial) => serial % 3 === 1 });
   const shared = new SharedWalks();
   const walks: WalkReaders[] = [];
-  const begin: BeginWalk<number> = (readers, last) => {
+  const begin = (readers: WalkReaders) => {
     walks.push(readers);
-    const fetchPage: FetchPage<number> = async (...request) => {
+    const fetchPage: FetchPage<number> = (...request) => {
       readers.spend();
-      return { ...(await world.fetchPage(...request)), bytes };
+      return world.fetchPage(...request);
     };
     const list = { ...world.list, fetchPage, indexes: new PageIndexes(0) };
-    const start = last && endOf(last) ? last.page.endCursor : null;
-    return walkList(list, { after: start, readsAhead: false });
+    return walkList(list, { after: null, readsAhead: false });
   };
   const join = (options: Partial<ReaderOptions> = {}) =>
     shared.join('list', begin, { budget: unlimited(), signal, ...options });
