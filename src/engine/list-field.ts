@@ -272,7 +272,6 @@ export class ListField implements NestedFiller {
         isBackward ? requester.forOverhead() : requester,
         isEmpty ? this.#barePages : this.#pages,
       ),
-      idsOnly: () => this.#paged(list, requester.forOverhead(), this.#barePages),
       nameInCursors: list.nameInCursors,
       max: this.#shared.connectionMax,
       lastName: names.last,

@@ -3,7 +3,7 @@ import { cursorsOf, decodeCursor, type Position } from './cursor.ts';
 import { walkList, type PagedList } from './list-walk.ts';
 import { positionsIn, type PageIndex } from './page-index.ts';
 import { causeOf, CursorRefusedError, unlessRefused, type ReadPage } from './page.ts';
-import { behindPage, cursorLost, locate, walkBehind } from './resume.ts';
+import { cursorLost, locate, walkBehind } from './resume.ts';
 import type { WalkedPages } from './walk.ts';
 
 /*
@@ -27,8 +27,6 @@ export interface ConnectionArguments {
 export interface ConnectedList<R> extends PagedList<R> {
   /** Names the list in its cursors. Default: its name. */
   readonly nameInCursors?: string;
-  /** Returns the same list with only ids selected. Default: the list itself. */
-  readonly idsOnly?: () => PagedList;
   /** The most records of one connection. */
   readonly max: number;
   /** The name of `last` in this list, for messages. Default: `last`. */
@@ -156,22 +154,17 @@ async function readBackward<R>(
     hasPreviousPage: places.length > last,
   });
   if (!before) return show((await readUpTo(list, null, last, after)).places, false);
-  const own = await ownPage(list, before, last, after);
+  const own = after ? undefined : await ownPage(list, before, last);
   if (own) return show(own, true);
   if (before.id === null) throw noId();
   const run = await readUpTo(list, before.id, last, after);
-  if (run.isMet) return show(run.places, true);
-  const border = await borderOfGone(list, before);
-  // It is in front of `after`, so it ends nothing: section 4.4, ApplyCursorsToEdges.
-  if (border === before.id) return show(run.places, true);
-  if (border === null) return show(run.places, false);
-  const upTo = await readUpTo(list, border, last, after);
-  return show(upTo.places, upTo.isMet);
+  // A record in front of `after` ends nothing: section 4.4, ApplyCursorsToEdges.
+  if (run.isMet || after) return show(run.places, true);
+  throw cursorLost();
 }
 
 /**
- * Returns the records in front of the record of `before` from its own page, and those behind `after` if it is in the
- * same page.
+ * Returns the records in front of the record of `before` from its own page.
  *
  * @returns undefined if the page does not hold them all, and does not show whether there are more
  */
@@ -179,21 +172,13 @@ async function ownPage<R>(
   list: ConnectedList<R>,
   before: Position,
   last: number,
-  after: Position | null,
 ): Promise<readonly Place<R>[] | undefined> {
   const isStart = before.after === null;
-  if (isStart && before.offset === 0 && !after) {
-    // With nothing in front of it, the fields of the record are no reason for an error.
-    const { read, offset } = await locate(list.idsOnly?.() ?? list, before, 0);
-    if (read.length === 1 && offset === 0) return [];
-  }
-  if (!isStart && !after && before.offset <= last) return undefined;
+  if (!isStart && before.offset <= last) return undefined;
   const { read, offset } = await locate(list, before, 0);
   if (offset === undefined) return undefined;
   const places = read.flatMap(placesOf).slice(0, offset - read.at(-1)!.ids.length);
-  if (!after) return isStart || places.length > last ? places : undefined;
-  const start = places.findIndex((place) => after.id !== null && idOf(place) === after.id);
-  return start < 0 ? undefined : places.slice(start + 1);
+  return isStart || places.length > last ? places : undefined;
 }
 
 /** Records in front of a border: one more than needed, if there are as many. */
@@ -272,26 +257,6 @@ async function lastOf<R>(
   return { places, isMet: border === null };
 }
 
-/**
- * Returns the record in front of which the edges end if the record of `before` is gone: the first one behind its page,
- * so that records repeat, and none is skipped.
- *
- * @returns its id; null: the end of the list; the id of `before` itself if that is not gone
- * @throws CURSOR_INVALID if where the record stood is unknown; BAD_USER_INPUT if it has no id in this selection
- */
-async function borderOfGone<R>(list: ConnectedList<R>, before: Position): Promise<string | null> {
-  const { read, offset, refused } = await locate(list, before, 0);
-  // One that fails in this selection has no id: the walk came by without meeting it.
-  if (offset !== undefined && read.at(-1)!.ids[offset] === null) throw noId();
-  if (offset !== undefined) return before.id;
-  const { next, mayHaveSlid } = await behindPage(list, before, read);
-  if (refused || next === undefined) throw cursorLost(refused?.cause);
-  if (!mayHaveSlid) return next;
-  // If the page now ends earlier in the list, only the end of the list is late enough.
-  if (read.at(-1)!.hasNextPage) throw cursorLost();
-  return null;
-}
-
 function placesOf<R>(page: ReadPage<R>): Place<R>[] {
   return page.ids.map((_, offset) => ({ page, offset }));
 }
@@ -320,7 +285,7 @@ function edgesOf<R>(list: string, places: readonly Place<R>[]): Edge<R>[] {
 function noId(): Error {
   return codedError(
     'BAD_USER_INPUT',
-    'The record of `before` has no id, or fails with these fields, so it cannot be found in other pages. Page forward, with `first` and `after`.',
+    'The record of `before` has no id, so it cannot be found in other pages. Page forward, with `first` and `after`.',
   );
 }
 
