@@ -234,13 +234,12 @@ class Lists {
   /** Forgets what is known of the lists of another token set. */
   useTokenSet(name: string | undefined): void {
     if (name === undefined || name === this.#tokenSet) return;
+    // Without a name the first one was on its way: the first drain of a gateway begins before there are tokens.
     if (this.#tokenSet !== undefined) {
-      this.totals.clear();
-      this.lookUps.forget();
-      this.walks.separate();
+      this.indexes.clear();
+      this.forget();
     }
     this.#tokenSet = name;
-    this.indexes.useTokenSet(name);
   }
 
   /** Walks that begin from now on share nothing with earlier ones: call it before a mutation. */

@@ -3,13 +3,9 @@
  * The chance that any two of a million collide is about 1 in 18,000.
  */
 export class IdentitySet {
-  /** Open addressing, linear probing. A free slot is 0, which is never a hash: see finish(). */
+  /** Open addressing, linear probing. A free slot is 0, which is never a hash. */
   #slots = new Float64Array(INITIAL_SLOTS);
   #size = 0;
-
-  get size(): number {
-    return this.#size;
-  }
 
   /** Returns false if the hash was already in the set. */
   add(hash: number): boolean {
@@ -23,11 +19,6 @@ export class IdentitySet {
 
   has(hash: number): boolean {
     return this.#slots[slotOf(this.#slots, hash)] === hash;
-  }
-
-  clear(): void {
-    this.#slots.fill(0);
-    this.#size = 0;
   }
 
   #grow(): void {
@@ -52,11 +43,27 @@ function slotOf(slots: Float64Array, hash: number): number {
 const INITIAL_SLOTS = 128;
 const TWO_32 = 2 ** 32;
 
-/** Hashes an identity to a 53-bit number. Two identities have the same hash with a chance of about 1 in 10^16. */
+/**
+ * Hashes an identity to a 53-bit number, never 0. Two identities have the same hash with a chance of about 1 in 10^16:
+ * its parts are two independent multiplicative hashes of UTF-16 units, each avalanched at the end.
+ */
 export function identityHash(identity: string): number {
-  const state = begin();
-  mixText(state, identity);
-  return finish(state, identity.length);
+  let a = 0x811c9dc5;
+  let b = 0x1b873593;
+  for (let index = 0; index < identity.length; index += 1) {
+    const unit = identity.charCodeAt(index);
+    a = Math.imul(a ^ unit, 0x01000193);
+    b = Math.imul(((b << 13) | (b >>> 19)) ^ unit, 0xcc9e2d51);
+  }
+  const low = avalanche(a);
+  const high = avalanche(b ^ identity.length ^ low);
+  return (high & 0x1fffff) * TWO_32 + low || 1;
+}
+
+function avalanche(value: number): number {
+  let mixed = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
 }
 
 /** The hashed ids of the records of one page. */
@@ -83,34 +90,4 @@ export function hashIds(ids: readonly (string | null)[]): Identities {
     return hash;
   });
   return { hashes, hasRepeats, areUnique: !hasRepeats && !hasNulls };
-}
-
-/** Two independent multiplicative hashes of UTF-16 units, each avalanched at the end. */
-interface State {
-  a: number;
-  b: number;
-}
-
-function begin(): State {
-  return { a: 0x811c9dc5, b: 0x1b873593 };
-}
-
-function mixText(state: State, text: string): void {
-  for (let index = 0; index < text.length; index += 1) {
-    const unit = text.charCodeAt(index);
-    state.a = Math.imul(state.a ^ unit, 0x01000193);
-    state.b = Math.imul(((state.b << 13) | (state.b >>> 19)) ^ unit, 0xcc9e2d51);
-  }
-}
-
-function finish({ a, b }: State, length: number): number {
-  const low = avalanche(a);
-  const high = avalanche(b ^ length ^ low);
-  return (high & 0x1fffff) * TWO_32 + low || 1;
-}
-
-function avalanche(value: number): number {
-  let mixed = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
-  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
-  return (mixed ^ (mixed >>> 16)) >>> 0;
 }

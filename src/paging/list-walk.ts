@@ -61,7 +61,7 @@ export async function* walkList<R>(
     yield* walk(fetchPage, { after, start, records, size, readsAhead, seen, onPage });
   }
   // Not reached if the walk fails or its reader leaves.
-  keepIndex?.(builder?.finish(limit()));
+  keepIndex?.(builder?.finish());
   keepTotal?.(seen.count);
 }
 
@@ -74,7 +74,8 @@ function overlapping(limit: number): number {
 
 function canReadAhead({ pages }: PageIndex, limit: number, records = Infinity): boolean {
   if (limit < SMALLEST_LIMIT || pages.length < 2 || records <= limit) return false;
-  // Pages that begin a full page apart do not overlap: the limit is smaller now, or the service rounds it up.
-  const overlaps = pages.filter(({ count }) => count < limit);
-  return overlaps.length >= pages.length / 2;
+  // Pages that begin a full page apart do not overlap: the limit is smaller now, or the service rounds it up. Those that
+  // begin less than half a page apart are of a selection with small pages: all records would be read several times.
+  const usable = pages.filter(({ count }) => count < limit && 2 * count >= limit);
+  return usable.length >= pages.length / 2;
 }

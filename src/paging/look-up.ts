@@ -269,7 +269,7 @@ class LookUpWalk {
     let checked = 0;
     const areMet = () => {
       for (; checked < this.pages.length; checked += 1)
-        for (const hash of this.pages[checked]!.hashes ?? []) unmet.delete(hash);
+        for (const hash of this.pages[checked]!.hashes) unmet.delete(hash);
       return unmet.size === 0;
     };
     if (areMet() || this.#hasEnded) return;

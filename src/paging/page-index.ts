@@ -6,8 +6,6 @@ import type { ReadPage } from './page.ts';
 export interface PageIndex {
   /** In the order of the list. Never empty. */
   readonly pages: readonly IndexedPage[];
-  /** The number of records of the list. */
-  readonly records: number;
 }
 
 export interface IndexedPage {
@@ -17,8 +15,8 @@ export interface IndexedPage {
   readonly behind: number | null;
   /** The number of records up to the start of the next page. The service may return more for this cursor. */
   readonly count: number;
-  /** The hashes of these records; undefined if the list has too many of them. */
-  readonly hashes: readonly number[] | undefined;
+  /** The hashes of these records. */
+  readonly hashes: readonly number[];
 }
 
 /** Where a record stood when the list was walked. */
@@ -36,7 +34,7 @@ export function positionsIn(
 ): ReadonlyMap<string, IndexedPosition> {
   const wanted = new Map(Array.from(ids, (id) => [identityHash(id), id]));
   const positions = new Map<string, IndexedPosition>();
-  for (const [page, { hashes = [] }] of pages.entries()) {
+  for (const [page, { hashes }] of pages.entries()) {
     for (const [offset, hash] of hashes.entries()) {
       const id = wanted.get(hash);
       if (id === undefined) continue;
@@ -74,16 +72,12 @@ export class IndexBuilder {
     this.#last = { page, behind };
   }
 
-  /**
-   * @param limit the page limit of the list: small pages in a row are merged into one that leaves room for an overlap
-   * @returns undefined if some records have no unique id
-   */
-  finish(limit: number): PageIndex | undefined {
+  /** @returns undefined if some records have no unique id */
+  finish(): PageIndex | undefined {
     if (!this.#last || !this.#isUsable) return undefined;
     const { length } = this.#last.page.records;
     if (length > 0 || this.#closed.length === 0) this.#close(length);
-    const pages = merged(this.#closed, limit - OVERLAP);
-    return { pages, records: pages.reduce((sum, { count }) => sum + count, 0) };
+    return { pages: this.#closed };
   }
 
   #close(count: number): void {
@@ -96,43 +90,20 @@ export class IndexBuilder {
 /** The number of records that a page shares with the next one: see join.ts. */
 export const OVERLAP = 2;
 
-/** Merges pages in a row that have no more than `most` records together. */
-function merged(pages: readonly IndexedPage[], most: number): IndexedPage[] {
-  const result: IndexedPage[] = [];
-  for (const page of pages) {
-    const before = result.at(-1);
-    if (!before || before.count + page.count > most) {
-      result.push(page);
-      continue;
-    }
-    const count = before.count + page.count;
-    const hashes = [...before.hashes!, ...page.hashes!];
-    result[result.length - 1] = { ...before, count, hashes };
-  }
-  return result;
-}
-
-/** The memory of a list, of a page and of 8 bytes of its cursor, in hashes of records. */
+/** The memory of a list, and of a page, in hashes of records. */
 const LIST_COST = 50;
 const PAGE_COST = 4;
-const BYTES_OF_HASH = 8;
-/** A cursor of usual length counts with its page. */
-const USUAL_CURSOR = 256;
 
 /**
  * Keeps the page indexes of all lists, by the name of the list with its filters. The least recently used is dropped
- * first.
+ * first, and one that is too large by itself is not kept.
  */
 export class PageIndexes {
-  #indexes: LRUCache<string, PageIndex> | undefined;
-  readonly #maxIds: number;
-  /** The token set that the indexes belong to. */
-  #tokenSet: string | undefined;
+  readonly #indexes: LRUCache<string, PageIndex> | undefined;
   #epoch = 0;
 
   /** @param maxIds the most ids that all indexes together remember, as hashes; 0: no list has an index */
   constructor(maxIds: number) {
-    this.#maxIds = maxIds;
     this.#indexes = maxIds === 0 ? undefined : new LRUCache({ maxSize: maxIds });
   }
 
@@ -149,40 +120,17 @@ export class PageIndexes {
     return (index) => {
       if (epoch !== this.#epoch) return;
       this.#indexes?.delete(list);
-      if (!index) return;
-      const kept = costOf(index) <= this.#maxIds ? index : withoutIds(index);
-      // Larger ones are not kept at all.
-      this.#indexes?.set(list, kept, { size: costOf(kept) });
+      if (index) this.#indexes?.set(list, index, { size: costOf(index) });
     };
   }
 
-  drop(list: string): void {
-    this.#indexes?.delete(list);
-  }
-
-  /** Drops all indexes if they belong to another token set, whose lists may have other records. */
-  useTokenSet(name: string): void {
-    if (this.#tokenSet === name) return;
-    // Without a name the first one was on its way: the first drain of a gateway begins before there are tokens.
-    const isFirst = this.#tokenSet === undefined;
-    this.#tokenSet = name;
-    if (isFirst) return;
+  /** Drops all indexes, also those of walks that have begun: with another token set, lists may have other records. */
+  clear(): void {
     this.#epoch += 1;
     this.#indexes?.clear();
   }
 }
 
 function costOf({ pages }: PageIndex): number {
-  return pages.reduce(
-    (sum, { after, hashes }) => sum + PAGE_COST + costOfCursor(after) + (hashes?.length ?? 0),
-    LIST_COST,
-  );
-}
-
-function costOfCursor(cursor: string | null): number {
-  return Math.ceil(Math.max(0, (cursor?.length ?? 0) - USUAL_CURSOR) / BYTES_OF_HASH);
-}
-
-function withoutIds({ pages, records }: PageIndex): PageIndex {
-  return { pages: pages.map((page) => ({ ...page, hashes: undefined })), records };
+  return pages.reduce((sum, { hashes }) => sum + PAGE_COST + hashes.length, LIST_COST);
 }

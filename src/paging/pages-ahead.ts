@@ -49,7 +49,7 @@ export class PagesAhead<R> {
     this.#leaving = leaving;
     this.#slots = new Slots(() => concurrency);
     for (const [number, { behind, hashes }] of index.pages.entries()) {
-      for (const hash of [behind, hashes?.[0]]) {
+      for (const hash of [behind, hashes[0]]) {
         if (typeof hash !== 'number') continue;
         const pages = this.#starts.get(hash);
         if (pages) pages.push(number);

@@ -58,7 +58,7 @@ describe('the requests of a walk', () => {
       await pages.return();
       await setImmediate();
       expect(world).toMatchObject({ aborted: aborted + inFlight, requests, inFlight: 0 });
-      world.list.indexes.drop('letters');
+      world.list.indexes.clear();
     }
   });
 });
@@ -213,11 +213,11 @@ const indexOf = (pages: number) => {
     const ids = Array.from({ length: 40 }, (_, index) => `${number}-${index}`);
     builder.add(new ReadPage(`c${number}`, pageOf(ids)));
   }
-  return builder.finish(50)!;
+  return builder.finish()!;
 };
 
 describe('the indexes of lists', () => {
-  test('stay within INDEX_MAX_IDS: the least recently used is dropped, and of a long list the ids', () => {
+  test('stay within INDEX_MAX_IDS: the least recently used is dropped, and a longer list has none', () => {
     const indexes = new PageIndexes(1_000);
     for (const list of ['a', 'b', 'c']) indexes.begin(list)(indexOf(5));
     indexes.get('a');
@@ -225,23 +225,17 @@ describe('the indexes of lists', () => {
     const known = ['a', 'b', 'c', 'd', 'e'].filter((list) => indexes.get(list));
     expect(known).toEqual(['a', 'd', 'e']);
     indexes.begin('long')(indexOf(30));
-    expect(indexes.get('long')).toMatchObject({ records: 1_200 });
-    expect(indexes.get('long')!.pages.filter(({ hashes }) => hashes)).toEqual([]);
-    indexes.begin('longer')(indexOf(300));
-    expect(indexes.get('longer')).toBeUndefined();
+    expect(indexes.get('long')).toBeUndefined();
     const none = new PageIndexes(0);
     none.begin('a')(indexOf(1));
     expect(none.get('a')).toBeUndefined();
   });
 
-  test('are dropped with another token set, also those of walks that began before', () => {
+  test('are dropped when they are cleared, also those of walks that began before', () => {
     const indexes = new PageIndexes(1_000);
-    indexes.useTokenSet('first');
     indexes.begin('a')(indexOf(1));
     const keep = indexes.begin('b');
-    indexes.useTokenSet('first');
-    expect(indexes.get('a')).toBeDefined();
-    indexes.useTokenSet('second');
+    indexes.clear();
     keep(indexOf(1));
     expect([indexes.get('a'), indexes.get('b')]).toEqual([undefined, undefined]);
   });
