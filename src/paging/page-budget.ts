@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
 
@@ -62,14 +63,14 @@ export function spendTogether(budgets: Iterable<PageBudget>): ReadonlyMap<PageBu
 }
 
 const MINUTE_MS = 60_000;
-/** Buckets are swept when there are more than this many. Each takes about 200 bytes. */
-const SWEEP_ABOVE = 1_000;
+/** The most callers that are remembered: each takes about 200 bytes, and every request may come from another one. */
+const MAX_CALLERS = 10_000;
 
 /** The pages that a caller has left. Kept as pages times milliseconds: integers, which lose no fraction of a page. */
 interface Bucket {
-  level: number;
+  readonly level: number;
   /** When it had this level, by `clock.elapsed()`. */
-  at: number;
+  readonly at: number;
 }
 
 /**
@@ -79,8 +80,7 @@ interface Bucket {
 export class CallerBudgets {
   readonly #perMinute: number;
   readonly #clock: Pick<Clock, 'elapsed'>;
-  readonly #buckets = new Map<string, Bucket>();
-  #sweepAbove = SWEEP_ABOVE;
+  readonly #buckets = new LRUCache<string, Bucket>({ max: MAX_CALLERS });
 
   /** @param perMinute 0: no limit */
   constructor(perMinute: number, clock: Pick<Clock, 'elapsed'>) {
@@ -89,37 +89,20 @@ export class CallerBudgets {
   }
 
   /**
-   * @param before pages that the same operation has spent already
+   * @param spent pages that the same operation has spent already
    * @throws RATE_LIMITED with `retryAfter`, OPERATION_TOO_COMPLEX
    */
-  spend(caller: string, pages = 1, before = 0): void {
+  spend(caller: string, pages = 1, spent = 0): void {
     if (this.#perMinute === 0) return;
-    const whole = { pages: before + pages, pagesPerMinute: this.#perMinute };
+    const whole = { pages: spent + pages, pagesPerMinute: this.#perMinute };
     if (pages > this.#perMinute) throw tooMany(pages, whole);
     const now = this.#clock.elapsed();
-    const bucket = this.#buckets.get(caller) ?? this.#fill(caller, now);
-    const level = this.#levelOf(bucket, now);
+    const full = this.#perMinute * MINUTE_MS;
+    const { level: before, at } = this.#buckets.get(caller) ?? { level: full, at: now };
+    const level = Math.min(full, before + (now - at) * this.#perMinute);
     const cost = pages * MINUTE_MS;
     if (level < cost) throw minuteSpent(cost - level, whole);
-    bucket.level = level - cost;
-    bucket.at = now;
-  }
-
-  #levelOf({ level, at }: Bucket, now: number): number {
-    return Math.min(this.#perMinute * MINUTE_MS, level + (now - at) * this.#perMinute);
-  }
-
-  #fill(caller: string, now: number): Bucket {
-    const full = this.#perMinute * MINUTE_MS;
-    // Full buckets equal new ones, and every request may come from another caller.
-    if (this.#buckets.size >= this.#sweepAbove) {
-      for (const [name, bucket] of this.#buckets)
-        if (this.#levelOf(bucket, now) >= full) this.#buckets.delete(name);
-      this.#sweepAbove = Math.max(SWEEP_ABOVE, 2 * this.#buckets.size);
-    }
-    const bucket = { level: full, at: now };
-    this.#buckets.set(caller, bucket);
-    return bucket;
+    this.#buckets.set(caller, { level: level - cost, at: now });
   }
 }
 
