@@ -1,7 +1,7 @@
 import type { GraphQLError } from 'graphql';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
-import type { Failure, OutgoingRequest, Outcome, Wrapper } from './request.ts';
+import type { Failure, Outcome, Wrapper } from './request.ts';
 import type { UpstreamTelemetry } from './telemetry.ts';
 
 /** Failures in a row, each after all its attempts, over at least this time: a short overload passes by itself. */
@@ -17,24 +17,18 @@ type BreakerTelemetry = Pick<UpstreamTelemetry, 'breakerOpened' | 'breakerClosed
 /**
  * A circuit breaker: while the service is down, requests fail at once instead of waiting in vain. It opens when several
  * requests in a row got no answer. After a pause it lets one request through, the probe; each failed probe doubles the
- * pause, and any answer closes the breaker. While it is open, queries and mutations are refused alike; the probe is a
- * query unless there are only mutations.
+ * pause, and any answer closes the breaker.
  */
 export class Breaker {
   readonly #clock: Clock;
   readonly #telemetry: BreakerTelemetry;
   #isOpen = false;
-  #answers = 0;
   #failures = 0;
   #failingSince = Infinity;
   #openedAt = 0;
   #pauseMs = FIRST_PAUSE_MS;
-  /** When the next query is let through. */
+  /** When the next request is let through. */
   #pausedUntil = 0;
-  /** The attempt in flight that shows whether the service answers again. */
-  #probe: object | undefined;
-  /** When the attempt that a failure ended began, and the number of answers then. */
-  readonly #begun = new WeakMap<Failure, { readonly at: number; readonly answers: number }>();
 
   constructor(clock: Clock, telemetry: BreakerTelemetry) {
     this.#clock = clock;
@@ -43,7 +37,7 @@ export class Breaker {
 
   /** Around all attempts of a request: refuses it before it waits for its turn, and counts its failure once. */
   readonly requests: Wrapper = (next) => async (request, sender) => {
-    const refusal = this.#refusalOf(request);
+    const refusal = this.#refusal();
     if (refusal) return refusal;
     const outcome = await next(request, sender);
     if (outcome.kind === 'failure') this.#failed(outcome);
@@ -52,61 +46,41 @@ export class Breaker {
 
   /** Around each attempt: the breaker may have opened while the request waited for its turn. */
   readonly attempts: Wrapper = (next) => async (request, sender) => {
-    const refusal = this.#refusalOf(request);
+    const refusal = this.#refusal();
     if (refusal) return refusal;
-    const begin = { at: this.#clock.elapsed(), answers: this.#answers };
-    const own = this.#isOpen ? this.#beginProbe() : undefined;
+    const isProbe = this.#isOpen;
+    if (isProbe) this.#pausedUntil = this.#clock.elapsed() + Math.max(this.#pauseMs, PROBE_MS);
     let outcome: Outcome | undefined;
     try {
       outcome = await next(request, sender);
-      if (outcome.kind === 'failure') this.#begun.set(outcome, begin);
       return outcome;
     } finally {
-      this.#ended(outcome, own);
+      // Without an outcome all callers have left, or there is no token, which says nothing about the service.
+      if (outcome && !isOutage(outcome)) this.#answered();
+      else if (isProbe) this.#pause(outcome ? 2 * this.#pauseMs : 0);
     }
   };
 
-  #refusalOf({ kind }: OutgoingRequest): Failure | undefined {
-    if (!this.#isOpen) return undefined;
-    const until = this.#pausedUntil + (kind === 'query' ? 0 : this.#pauseMs);
-    const waitMs = until - this.#clock.elapsed();
+  #refusal(): Failure | undefined {
+    const waitMs = this.#isOpen ? this.#pausedUntil - this.#clock.elapsed() : 0;
     return waitMs > 0 ? refused(waitMs) : undefined;
   }
 
-  #beginProbe(): object {
-    this.#pausedUntil = this.#clock.elapsed() + Math.max(this.#pauseMs, PROBE_MS);
-    return (this.#probe = {});
-  }
-
-  /** @param outcome undefined if all callers have left, or there is no token, which says nothing about the service */
-  #ended(outcome: Outcome | undefined, own: object | undefined): void {
-    if (outcome && !isOutage(outcome)) this.#answered();
-    else if (!own || own !== this.#probe) return;
-    else if (outcome) this.#pause(this.#pauseMs * 2);
-    else {
-      this.#pausedUntil = this.#clock.elapsed();
-      this.#probe = undefined;
-    }
-  }
-
   #answered(): void {
-    this.#answers += 1;
     this.#failures = 0;
     this.#failingSince = Infinity;
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#probe = undefined;
     this.#telemetry.breakerClosed(this.#clock.elapsed() - this.#openedAt);
   }
 
   #failed(failure: Failure): void {
-    const last = this.#begun.get(failure);
-    // Without an attempt it says nothing; with answers during it, another request showed that the service works.
-    if (this.#isOpen || !last || last.answers !== this.#answers || !isOutage(failure)) return;
+    if (this.#isOpen || failure.isUnsent || !isOutage(failure)) return;
+    const now = this.#clock.elapsed();
     this.#failures += 1;
-    this.#failingSince = Math.min(this.#failingSince, last.at);
-    const hasLasted = this.#clock.elapsed() - this.#failingSince >= FAILING_MS;
-    if (this.#failures >= FAILURES_TO_OPEN && hasLasted) this.#open(failure.error);
+    this.#failingSince = Math.min(this.#failingSince, now);
+    if (this.#failures >= FAILURES_TO_OPEN && now - this.#failingSince >= FAILING_MS)
+      this.#open(failure.error);
   }
 
   #open(error: GraphQLError): void {
@@ -116,10 +90,10 @@ export class Breaker {
     this.#telemetry.breakerOpened(error);
   }
 
+  /** @param ms 0: the next request is let through, and the pause stays as it is */
   #pause(ms: number): void {
-    this.#pauseMs = Math.min(ms, LONGEST_PAUSE_MS);
-    this.#pausedUntil = this.#clock.elapsed() + this.#pauseMs;
-    this.#probe = undefined;
+    if (ms > 0) this.#pauseMs = Math.min(ms, LONGEST_PAUSE_MS);
+    this.#pausedUntil = this.#clock.elapsed() + Math.min(ms, LONGEST_PAUSE_MS);
   }
 }
 
