@@ -246,15 +246,9 @@ export function codeOf(error: unknown): unknown {
   return error instanceof GraphQLError ? error.extensions['code'] : undefined;
 }
 
-/** The `cause` of an error whose request may have been too big. */
-export class PerhapsTooBig extends Error {
-  override name = 'PerhapsTooBig';
-  /** Whether the service, or a proxy in front of it, reported that. Otherwise an outage looks the same. */
-  readonly isReported: boolean;
-  constructor(isReported: boolean) {
-    super();
-    this.isReported = isReported;
-  }
+/** The `cause` of an error whose request was too big: the service, or a proxy in front of it, said so. */
+export class TooBig extends Error {
+  override name = 'TooBig';
 }
 
 /** Returns all errors of what was thrown. */

@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql';
-import { PerhapsTooBig } from '../errors.ts';
+import { TooBig } from '../errors.ts';
 import { notGraphQL } from '../upstream/read-answer.ts';
 import type { UpstreamAnswer } from '../upstream/request.ts';
 import type { AnswerError, Path, ServiceError } from './answer.ts';
@@ -126,6 +126,5 @@ const TOO_BIG = /complexity|(?:\b|_)costs?(?:\b|_)|too[ _](?:complex|expensive|l
 
 /** Whether a request failed with status 413, or with an answer that is larger than the gateway reads. */
 export function failedForSize(error: unknown): boolean {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return cause instanceof PerhapsTooBig && cause.isReported;
+  return error instanceof Error && error.cause instanceof TooBig;
 }

@@ -1,6 +1,6 @@
 import type { Agent, Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
-import { codedError, knownCode, PerhapsTooBig } from '../errors.ts';
+import { codedError, knownCode } from '../errors.ts';
 import { BodiesTooLarge, BodyParts, ByteLimit, type BodyLimits } from '../memory/byte-limit.ts';
 import type { Post, TokenRefusal } from './authorize.ts';
 import { LARGEST_ANSWER, readAnswer, type HttpAnswer } from './read-answer.ts';
@@ -209,7 +209,7 @@ function timedOut(timeoutMs: number): Failure {
       'UPSTREAM_TIMEOUT',
       `The recruiting service did not answer within ${timeoutMs} ms. ` +
         'Request fewer records or fields at a time, or try again later.',
-      { extensions: { limit: 'UPSTREAM_TIMEOUT_MS' }, cause: new PerhapsTooBig(false) },
+      { extensions: { limit: 'UPSTREAM_TIMEOUT_MS' } },
     ),
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Looks for a GraphQL error that says that the rate of requests is limited: its code contains THROTTL, RATE_LIMIT or
- * TOO_MANY, or it carries status 429 or a time to wait. These stand in `extensions`, where the specification puts them,
- * or in the error itself. Messages are not read: they are for people, in any language.
+ * Looks for a GraphQL error whose `extensions` say that the rate of requests is limited: the code contains THROTTL,
+ * RATE_LIMIT or TOO_MANY, or they carry status 429 or a time to wait. Messages are not read: they are for people, in any
+ * language.
  *
  * @param errors of an answer, in whatever form
  * @param now in ms
@@ -12,12 +12,9 @@ export function limitIn(
   now: number,
 ): { readonly seconds: number | undefined } | undefined {
   if (!Array.isArray(errors)) return undefined;
-  const facts = errors.flatMap((error) => [
-    membersOf(error),
-    membersOf(membersOf(error)['extensions']),
-  ]);
+  const facts = errors.map((error) => membersOf(membersOf(error)['extensions']));
   const times = facts
-    .flatMap((each) => RETRY_TIMES.map((name) => secondsOf(each[name], now)))
+    .map(({ retryAfter, retry_after: underscored }) => secondsOf(retryAfter ?? underscored, now))
     .filter((time) => time !== undefined);
   if (times.length > 0) return { seconds: Math.max(...times) };
   return facts.some(isLimit) ? { seconds: undefined } : undefined;
@@ -25,18 +22,9 @@ export function limitIn(
 
 type Members = Readonly<Record<string, unknown>>;
 
-const RETRY_TIMES = ['retryAfter', 'retry_after', 'retry-after'];
-
-function isLimit(facts: Members): boolean {
-  return [facts['code'], facts['type']].some(isLimitCode) || hasStatus429(facts);
-}
-
-function isLimitCode(code: unknown): boolean {
-  return typeof code === 'string' && /THROTTL|RATE_LIMIT|TOO_MANY/i.test(code);
-}
-
-function hasStatus429({ status, statusCode, code, http }: Members): boolean {
-  return [status, statusCode, code, membersOf(http)['status']].some((fact) => Number(fact) === 429);
+function isLimit({ code, status, statusCode, http }: Members): boolean {
+  if (typeof code === 'string' && /THROTTL|RATE_LIMIT|TOO_MANY/i.test(code)) return true;
+  return [code, status, statusCode, membersOf(http)['status']].some((fact) => Number(fact) === 429);
 }
 
 function membersOf(value: unknown): Members {

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { codedError, OperatorError, PerhapsTooBig } from '../errors.ts';
+import { codedError, OperatorError, TooBig } from '../errors.ts';
 import type { TokenRefusal } from './authorize.ts';
 import { limitIn, secondsOf } from './rate-limit.ts';
 import { UpstreamAnswer, type Failure, type OutgoingRequest, type Outcome } from './request.ts';
@@ -18,11 +18,12 @@ export const LARGEST_ANSWER = 8 * MEGABYTE;
 /**
  * Judges an answer of the GraphQL endpoint. The service documents only the body of a 401 (interface, 2.2), so all other
  * answers are judged by their shape: a JSON object with `data` or a list of `errors` is GraphQL, whatever its status.
- * Other answers are not, and their text is not passed on.
+ * Other answers are not, and their text is not passed on. They are never decompressed, so that a small answer cannot
+ * become a large one.
  *
  * @param token that the request was sent with. It is removed from everything that is passed on to callers and to logs.
  *   One that is written with JSON escapes is not recognized: access tokens need none.
- * @param kind of the operation: a mutation may have been executed although its answer names a limit
+ * @param kind of the operation: a mutation is not sent again, so its limits are told in the words of the service
  * @param now in ms
  */
 export function readAnswer(
@@ -32,14 +33,8 @@ export function readAnswer(
   now: number,
 ): Outcome | TokenRefusal {
   if (!body) return tooLarge();
-  // Never decompressed, so that a small answer cannot become a large one. For 429 and 5xx the status is enough.
-  if (isCompressed(headers) && status < 500 && status !== 429) {
-    return misconfigured(
-      'it is compressed, which the gateway does not accept. Turn off compression in the proxy in front of the service.',
-    );
-  }
-  const bytes = withoutToken(repaired(body), token);
-  if (status === 200 && isData(bytes)) {
+  const bytes = withoutToken(body, token);
+  if (status === 200 && isData(bytes) && isUtf8(bytes)) {
     return new UpstreamAnswer(status, bytes, false, isPlain(bytes));
   }
   const json = parse(bytes);
@@ -49,23 +44,11 @@ export function readAnswer(
   const { data, errors } = json ?? {};
   const isAnswer = isGraphQL(data, errors);
   const answer = isAnswer ? new UpstreamAnswer(status, bytes, isFilled(errors)) : undefined;
-  const limit = limitIn(errors, now);
-  const isExecuted = kind === 'mutation' && (isObject(data) || hasInnerPath(errors));
-  if (answer && limit && !isExecuted) {
-    // What was answered beside the limited fields must not be lost with them.
-    return { ...rateLimited(limit.seconds ?? stated), ...(hasValues(data) && { answer }) };
-  }
+  // What was answered beside limited fields must not be lost with them.
+  const limit = kind === 'query' && !hasValues(data) ? limitIn(errors, now) : undefined;
+  if (answer && limit) return rateLimited(limit.seconds ?? stated);
   if (status >= 500) return { ...unavailable(status, stated), answer };
   return answer ?? notGraphQL(status);
-}
-
-/** The first byte of the byte order mark that some servers put before their JSON, which cannot begin with this byte. */
-const BYTE_ORDER_MARK = 0xef;
-
-/** Drops the byte order mark, and replaces bytes that are not UTF-8. */
-function repaired(body: Buffer): Buffer {
-  if (isUtf8(body) && body[0] !== BYTE_ORDER_MARK) return body;
-  return Buffer.from(new TextDecoder().decode(body));
 }
 
 /**
@@ -100,6 +83,7 @@ function isPlain(bytes: Buffer): boolean {
 type Json = Readonly<Record<string, unknown>>;
 
 function parse(bytes: Buffer): Json | undefined {
+  if (!isUtf8(bytes)) return undefined;
   try {
     const json: unknown = JSON.parse(bytes.toString());
     return isObject(json) ? json : undefined;
@@ -126,34 +110,16 @@ function hasValues(data: unknown): boolean {
   return isObject(data) && Object.values(data).some((value) => value !== null);
 }
 
-/** Whether an error is below a field of the root, which was executed then. */
-function hasInnerPath(errors: unknown): boolean {
-  if (!Array.isArray(errors)) return false;
-  return errors.some((error) => {
-    const path: unknown = isObject(error) ? error['path'] : undefined;
-    return Array.isArray(path) && path.length > 1;
-  });
-}
-
-function isCompressed(headers: HttpAnswer['headers']): boolean {
-  const encoding = headers['content-encoding'] ?? '';
-  return encoding !== '' && String(encoding).toLowerCase() !== 'identity';
-}
-
 function tooLarge(): Failure {
   return unusable(
     `it is larger than ${LARGEST_ANSWER / MEGABYTE} MB. Request fewer records or fields at a time.`,
-    new PerhapsTooBig(true),
+    new TooBig(),
   );
 }
 
-/** The statuses with which a proxy reports an answer that took too long, but also a service that is down. */
-const MAY_BE_OF_SIZE: ReadonlySet<number> = new Set([502, 504]);
-
 /** @param seconds as for `rateLimited` */
 function unavailable(status: number, seconds: number | undefined): Failure {
-  const cause = MAY_BE_OF_SIZE.has(status) ? new PerhapsTooBig(false) : undefined;
-  const failure = unusable(`it has status ${status}. Try again later.`, cause);
+  const failure = unusable(`it has status ${status}. Try again later.`);
   return { ...failure, isTemporary: true, retryAfterMs: seconds && seconds * 1000 };
 }
 
@@ -162,13 +128,15 @@ export function notGraphQL(status: number): Failure {
   if (status === 413) {
     return unusable(
       'it has status 413, which says that too much was requested. Request fewer records or fields at a time.',
-      new PerhapsTooBig(true),
+      new TooBig(),
     );
   }
   if (status >= 300 && status < 400) {
     return misconfigured(`it is a redirect (${status}). Check RECRUITING_URL.`);
   }
-  return misconfigured(`it is not GraphQL JSON (status ${status}). Check RECRUITING_URL.`);
+  return misconfigured(
+    `it is not GraphQL JSON (status ${status}). Check RECRUITING_URL, and that no proxy compresses answers.`,
+  );
 }
 
 /** @param seconds negative for a date in the past, undefined if the service stated none */
@@ -208,7 +176,7 @@ function refusal(status: 401 | 403, detail: unknown): TokenRefusal {
 const UNUSABLE = 'The answer of the recruiting service cannot be used:';
 
 /** @param why completes `UNUSABLE`, and says what to do */
-function unusable(why: string, cause?: PerhapsTooBig): Failure {
+function unusable(why: string, cause?: TooBig): Failure {
   const error = codedError('UPSTREAM_BAD_RESPONSE', `${UNUSABLE} ${why}`, { cause });
   return { kind: 'failure', error };
 }

@@ -77,6 +77,6 @@ export interface Failure {
   readonly isUnsent?: boolean;
   /** The least wait before it is sent again, if the service stated one, ms; negative for a time in the past. */
   readonly retryAfterMs?: number | undefined;
-  /** A GraphQL answer with status 5xx, or partly limited: callers get it if no attempt brings a better one. */
+  /** A GraphQL answer with status 5xx: callers get it if no attempt brings a better one. */
   readonly answer?: UpstreamAnswer | undefined;
 }

@@ -30,10 +30,9 @@ export function retry({ clock, telemetry, random = Math.random }: RetryParts): W
       if (outcome.kind === 'answer') return outcome;
       // It says that nothing was sent, which would be false after an attempt.
       if (outcome.isUnsent && before) return before;
-      // What an earlier attempt has answered beside a limited field is better than a later failure without an answer.
-      before = before?.answer && !outcome.answer ? before : outcome;
+      before = outcome;
       const wait = waitAfter(outcome, attempt);
-      if (attempt >= attempts || clock.elapsed() + wait > until) return before;
+      if (attempt >= attempts || clock.elapsed() + wait > until) return outcome;
       telemetry.retrying(sender.cause, outcome.error.extensions['code'], attempt);
       await clock.sleep(wait, sender.signal);
     }

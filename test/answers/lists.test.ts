@@ -172,7 +172,6 @@ test.each<[string, (data: string) => string]>([
   ['with extensions before the data', (data) => `{"extensions":{"cost":12},${data}}`],
   ['with extensions behind the data', (data) => `{${data},"extensions":{"cost":12}}`],
   ['with null errors', (data) => `{${data},"errors":null,"extensions":null}`],
-  ['behind a byte order mark', (data) => `\uFEFF{${data}}`],
   ['with white space', (data) => `\r\n\t ${JSON.stringify(JSON.parse(`{${data}}`), null, 2)}\n`],
   ['with other escapes', (data) => `{${data.replaceAll('Ada', '\\u0041d\\u0061')}}`],
 ])('an answer %s has the records that it says', async (_, spell) => {
