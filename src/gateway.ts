@@ -304,8 +304,6 @@ function connectService(
     connect: (options) => proxyAgent(proxies, options),
     concurrency: config.upstreamConcurrency,
     timeoutMs: config.upstreamTimeoutMs,
-    // Callers who may explore the schema may see details of failures.
-    tellsRequestIds: config.introspection,
     // Once read, answers count against ANSWER_BYTES.
     maxArriving: config.answerBytes,
     tokens,

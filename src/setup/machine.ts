@@ -18,14 +18,7 @@ export interface Machine {
 export const thisMachine: Machine = {
   readFile: (path) => readFileSync(path, 'utf8'),
   env: process.env,
-  proxyFor,
+  proxyFor: (url) => getProxyForUrl(url) || undefined,
   owner: { host: hostname(), pid: process.pid },
   clock: systemClock,
 };
-
-function proxyFor(url: string): string | undefined {
-  const proxy = getProxyForUrl(url);
-  if (proxy === '') return undefined;
-  // The package gives a proxy without a scheme that of the address. It speaks plain HTTP, as for curl and Go.
-  return Object.values(process.env).includes(proxy) ? proxy : proxy.replace(/^https:/, 'http:');
-}

@@ -19,8 +19,6 @@ export interface ConnectionsParts {
   readonly maxArriving?: number;
   /** The timeout of one request, from when it is sent, ms. */
   readonly timeoutMs: number;
-  /** Whether callers see the service's id of a failed request. Default: no. */
-  readonly tellsRequestIds?: boolean | undefined;
   readonly clock: Clock;
   readonly telemetry: Pick<UpstreamTelemetry, 'sending'>;
 }
@@ -82,7 +80,6 @@ class Exchange implements Dispatcher.DispatchHandler {
   #isOver = false;
   #status = 0;
   #headers: HttpAnswer['headers'] = {};
-  #requestId: string | undefined;
 
   constructor(parts: ConnectionsParts, limits: BodyLimits, sent: Sent) {
     this.#parts = parts;
@@ -110,8 +107,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   ): void {
     this.#status = status;
     this.#headers = headers;
-    this.#requestId = requestIdIn(headers, this.#sent.token);
-    this.#sent.reported.answered(this.#requestId);
+    const { reported, token } = this.#sent;
+    reported.answered(requestIdIn(headers, token));
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
@@ -145,11 +142,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       reported.ended(outcome.hasErrors ? 'graphql_error' : 'ok');
     } else {
       const { error } = outcome.kind === 'failure' ? outcome : outcome.failure;
-      const code = knownCode(error.extensions['code']);
-      reported.ended(code, error);
-      if (this.#parts.tellsRequestIds && this.#requestId !== undefined) {
-        error.extensions['serviceRequestId'] = this.#requestId;
-      }
+      reported.ended(knownCode(error.extensions['code']), error);
     }
     this.#ending.resolve(outcome);
   }
@@ -220,15 +213,12 @@ const CLOSED = new Set(['UND_ERR_DESTROYED', 'UND_ERR_CLOSED']);
 /** @param cause for the log only, because it may contain addresses */
 function unreachable(cause: Error & { readonly code?: unknown }): Failure {
   const reason = typeof cause.code === 'string' ? cause.code : cause.name;
-  const isClosed = CLOSED.has(reason);
   return {
     kind: 'failure',
-    isTemporary: !isClosed,
+    isTemporary: !CLOSED.has(reason),
     error: codedError(
       'UPSTREAM_UNREACHABLE',
-      isClosed
-        ? 'The gateway is stopping. Send the request again.'
-        : `The recruiting service cannot be reached (${reason}). Try again later.`,
+      `The recruiting service cannot be reached (${reason}). Try again later.`,
       { cause },
     ),
   };
