@@ -274,8 +274,6 @@ export class ListField implements NestedFiller {
       ),
       nameInCursors: list.nameInCursors,
       max: this.#shared.connectionMax,
-      lastName: names.last,
-      allField: this.#adapter.all?.field,
       inTurn: (begin) => walkInTurn(slots, { caller, operation, signal }, begin),
     };
     // Also where only `totalCount` is selected.

@@ -29,10 +29,6 @@ export interface ConnectedList<R> extends PagedList<R> {
   readonly nameInCursors?: string;
   /** The most records of one connection. */
   readonly max: number;
-  /** The name of `last` in this list, for messages. Default: `last`. */
-  readonly lastName?: string;
-  /** The field that returns the whole list, for messages. */
-  readonly allField?: string | undefined;
   /** Begins a walk of the whole list when a slot for it is free. */
   readonly inTurn: <T>(begin: () => WalkedPages<T>) => WalkedPages<T>;
 }
@@ -65,11 +61,11 @@ export async function readConnection<R>(
 
 /** Checks the arguments, also of a connection that is not read. @throws BAD_USER_INPUT, CURSOR_INVALID */
 export function checkedArguments(
-  list: Pick<ConnectedList<unknown>, 'name' | 'nameInCursors' | 'max' | 'lastName' | 'allField'>,
+  list: Pick<ConnectedList<unknown>, 'name' | 'nameInCursors' | 'max'>,
   args: ConnectionArguments,
 ): WindowArguments {
   return {
-    ...checkedCounts(list, args),
+    ...checkedCounts(list.max, args),
     after: decodeCursor(list.nameInCursors ?? list.name, args.after),
     before: decodeCursor(list.nameInCursors ?? list.name, args.before),
   };
@@ -291,16 +287,15 @@ function noId(): Error {
 
 /** @throws BAD_USER_INPUT, also if both counts are given, which the specification only discourages */
 function checkedCounts(
-  list: Pick<ConnectedList<unknown>, 'max' | 'lastName' | 'allField'>,
+  max: number,
   args: ConnectionArguments,
 ): { readonly first: number | undefined; readonly last: number | undefined } {
-  const { lastName = 'last' } = list;
-  const first = checkedCount('first', args.first, list);
-  const last = checkedCount(lastName, args.last, list);
+  const first = checkedCount('first', args.first, max);
+  const last = checkedCount('last', args.last, max);
   if (first === undefined || last === undefined) return { first, last };
   throw codedError(
     'BAD_USER_INPUT',
-    `\`first\` and \`${lastName}\` cannot be given together: use \`first\` with \`after\` to page forward, \`${lastName}\` with \`before\` to page backward.`,
+    '`first` and `last` cannot be given together: use `first` with `after` to page forward, `last` with `before` to page backward.',
   );
 }
 
@@ -308,17 +303,16 @@ function checkedCounts(
 function checkedCount(
   name: string,
   count: number | null | undefined,
-  { max, allField }: Pick<ConnectedList<unknown>, 'max' | 'allField'>,
+  max: number,
 ): number | undefined {
   if (count === null || count === undefined) return undefined;
   if (count < 0) {
     throw codedError('BAD_USER_INPUT', `\`${name}\` must not be negative, but it is ${count}.`);
   }
   if (count > max) {
-    const drain = allField === undefined ? '' : `, or the whole list with \`${allField}\``;
     throw codedError(
       'BAD_USER_INPUT',
-      `\`${name}\` is at most ${max}, but it is ${count}. Request the rest in further pages${drain}.`,
+      `\`${name}\` is at most ${max}, but it is ${count}. Request the rest in further pages.`,
     );
   }
   return count;

@@ -116,7 +116,7 @@ test.each([
 test.each([
   [{ first: -1 }, 'BAD_USER_INPUT', /negative/],
   [{ last: -(2 ** 31) }, 'BAD_USER_INPUT', /negative/],
-  [{ first: 501 }, 'BAD_USER_INPUT', /at most 500, but it is 501.*`allPersons`/],
+  [{ first: 501 }, 'BAD_USER_INPUT', /at most 500, but it is 501/],
   [{ first: 2, last: 1 }, 'BAD_USER_INPUT', /first.*last/],
   [{ first: 1, after: 'nonsense' }, 'CURSOR_INVALID', /./],
   [{ last: 1, before: SERVICE_CURSOR }, 'CURSOR_INVALID', /cursors of the plain list/],
