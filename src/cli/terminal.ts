@@ -73,3 +73,8 @@ export function duration(seconds: number): string {
 export function printable(name: string): string {
   return name.replace(/\p{C}+/gu, ' ').trim();
 }
+
+/** How often. */
+export function times(count: number): string {
+  return count === 1 ? 'once' : `${count} times`;
+}

@@ -1,9 +1,9 @@
 import type { Unsaved } from '../tokens/emergency.ts';
-import { iso, times, troublesOf, underWay, whyUnclear, type Trouble } from '../tokens/health.ts';
+import { iso, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
 import { proxyAgent, tokenService, type Verdict } from '../tokens/service.ts';
 import { endsAt, fingerprintOf, isLive, isLost, isUncertain, type State } from '../tokens/state.ts';
 import { lineOn } from '../setup/wording.ts';
-import { duration, printable, type Terminal } from './terminal.ts';
+import { duration, printable, times, type Terminal } from './terminal.ts';
 import { noTokens, printAsJson, withReadTokens, type ReadTokens } from './tokens-store.ts';
 
 /** Prints the state of the tokens. @returns the exit code: 0 healthy, 1 needs attention, 2 lost, moved or missing */
@@ -76,13 +76,15 @@ function factsOf(state: State, now: number) {
     refusals,
     exchangeUnderWay: isLive(claim, now),
     /** Why the outcome of the last exchange is not known. */
-    unclear: isUncertain(state, now) ? `by ${claim!.by}: ${whyUnclear(claim!)}` : null,
+    unclear: isUncertain(state, now)
+      ? `by ${claim!.by}: ${claim!.unclear ?? 'its process ended before the answer was saved'}`
+      : null,
     /** The audit trail, newest first. */
     events: state.events.slice(0, 20).map((event) => ({ ...event, at: iso(event.at) })),
   };
 }
 
-function textOf(report: TokenReport, { state, now }: ReadTokens): string {
+function textOf(report: TokenReport, { state }: ReadTokens): string {
   const { generation, refusals } = report;
   const facts: [string, string | number | boolean | null | undefined][] = [
     ['State', STATES[report.state].text],
@@ -101,7 +103,7 @@ function textOf(report: TokenReport, { state, now }: ReadTokens): string {
     ...report.emergencyFiles.map((path): [string, string] => ['Emergency file', path]),
   ];
   const lines = facts.flatMap(([name, value]) => (value ? [`  ${name.padEnd(15)} ${value}`] : []));
-  const advice = report.troubles.map((trouble) => `\n  ${trouble}: ${lineOn(trouble, state, now)}`);
+  const advice = report.troubles.map((trouble) => `\n  ${trouble}: ${lineOn(trouble, state)}`);
   const events = report.events
     ?.slice(0, 5)
     .map(({ at, generation: of, what, by }) => `  ${at}  generation ${of}: ${what}, by ${by}`);
@@ -156,5 +158,5 @@ function verdictOn(verdict: Verdict, asked: string, { state, now }: ReadTokens):
   const trouble = state && isLost(state, now) ? 'lost' : 'unauthorized';
   return verdict.detail === 'token_expired' && trouble !== 'lost'
     ? 'reports that the access token has expired. A running gateway refreshes it by itself; otherwise run `tokens refresh`.'
-    : `refuses ${asked} (${printable(verdict.detail)}). ${lineOn(trouble, state, Infinity)}`;
+    : `refuses ${asked} (${printable(verdict.detail)}). ${lineOn(trouble, state)}`;
 }

@@ -2,11 +2,12 @@ import { existsSync } from 'node:fs';
 import type { Dispatcher } from 'undici';
 import { readNamedSettings, type Config } from '../config.ts';
 import type { Emergency } from '../tokens/emergency.ts';
+import { foreignStore, storeProblem } from '../tokens/errors.ts';
 import { TokenHolder } from '../tokens/holder.ts';
 import { proxyAgent, type RecruitingTokens } from '../tokens/service.ts';
 import type { Reading, TokenStore } from '../tokens/store.ts';
 import { emergencyFor, holderParts, openTokenStore } from '../setup/custody.ts';
-import { adviceOn, foreignStore, storeProblem } from '../setup/wording.ts';
+import { STEPS } from '../setup/wording.ts';
 import { CommandError, commandLog, exitCodeOf, type Terminal } from './terminal.ts';
 
 /** Reads only the settings for tokens, because these commands need none for callers. */
@@ -174,12 +175,11 @@ function isThere({ tokenStore }: Config): boolean {
 /** Returns the error for a store without tokens. */
 export function noTokens({ config, store, emergency }: OpenStore): CommandError {
   const [waiting] = emergency.read();
-  const { callers, step } = adviceOn('missing', null, 0);
   return new CommandError(
     `There are no tokens in the token store (${store.description}${isThere(config) ? '' : ', which does not exist'}). ` +
       (waiting
         ? `A pair waits in an emergency file (${waiting.path}): do not remove it. Check that TOKEN_STORE, TOKEN_STORE_KEY ` +
           'and RECRUITING_URL are those of the gateway, and run `tokens recover`, which saves it.'
-        : `${callers} ${step}`),
+        : STEPS.missing),
   );
 }

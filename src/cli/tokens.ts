@@ -3,7 +3,8 @@ import { buffer } from 'node:stream/consumers';
 import type { Config } from '../config.ts';
 import { foreignLink, isSecureUrl, readStoreAddress } from '../config/values.ts';
 import { codeOf } from '../errors.ts';
-import { times, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
+import { storeProblem } from '../tokens/errors.ts';
+import { causeOf, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
 import type { TokenHolder } from '../tokens/holder.ts';
 import { readLink, readTokenFile } from '../tokens/link.ts';
 import { parseJson, readPair, type Pair } from '../tokens/pair.ts';
@@ -24,8 +25,8 @@ import {
 } from '../tokens/state.ts';
 import type { TokenStore } from '../tokens/store.ts';
 import { openTokenStore } from '../setup/custody.ts';
-import { adviceOn, afterClaim, lineOn, storeProblem } from '../setup/wording.ts';
-import { CommandError, duration, printable, stopped, type Terminal } from './terminal.ts';
+import { lineOn } from '../setup/wording.ts';
+import { CommandError, duration, printable, stopped, times, type Terminal } from './terminal.ts';
 import { noTokens, readTokenConfig, withHeldTokens, type HeldTokens } from './tokens-store.ts';
 
 /**
@@ -161,7 +162,7 @@ async function finishImport(tokens: HeldTokens, before: State | null, terminal: 
   if (state.refusals > 0 && now < state.expiresAt) return print(TOO_EARLY_OR_SPENT);
   throw new CommandError(
     isUncertain(state, now)
-      ? `The set is in the store, but its first refresh got no clear answer. ${lineOn('uncertain', state, now)}`
+      ? `The set is in the store, but its first refresh got no clear answer. ${lineOn('uncertain', state)}`
       : `The set is in the store, but was not refreshed yet, so the link still works: ${(refreshed as Error).message} ` +
           'Without a gateway, run `tokens refresh`. Do not import it again.',
   );
@@ -178,7 +179,7 @@ export async function tokensRefresh(_options: object, terminal: Terminal): Promi
     const { holder, print } = tokens;
     const state = held(tokens);
     const obstacle = troubleIn(holder, ['missing', 'lost', 'uncertain']);
-    if (obstacle) throw nothingSent(lineOn(obstacle, state, holder.now));
+    if (obstacle) throw nothingSent(lineOn(obstacle, state));
     if (state.refusesEarly || state.refusals > 0) {
       const verdict = await askAccess(tokens, state);
       if (verdict.kind === 'works') throw nothingSent(tooEarly(state, holder.now));
@@ -262,24 +263,23 @@ async function exchange(
 /** How long a command waits until a refresh token may be sent. */
 const SOON_MS = 10_000;
 
-/** Says why there is no new pair, what that means for callers, and what helps. */
+/** Says why there is no new pair, and what helps. */
 function notExchanged(error: Error, holder: TokenHolder, recovers: boolean): Error {
   const { state, now } = holder;
   if (!state || codeOf(error) === 'INTERNAL_SERVER_ERROR') return error;
-  const { claim, refusals, expiresAt } = state;
-  if (isLive(claim, now)) return nothingSent(`${underWay(claim!)} ${afterClaim(claim!)}`);
-  const isOpen = refusals > 0 && now >= expiresAt;
-  const known = troubleIn(holder, ['missing', 'lost', 'uncertain']);
-  const trouble = known ?? (isOpen ? 'late' : undefined);
-  const { what, callers, first, step } = adviceOn(trouble ?? 'late', state, now);
-  if (!trouble) return new CommandError(`${refusals > 0 ? REFUSED : error.message} ${callers}`);
-  const before = recovers ? 'No other pair was found.' : first;
-  return new CommandError([what, callers, before, step].filter(Boolean).join(' '));
+  const { claim, refusals } = state;
+  if (isLive(claim, now)) return nothingSent(underWay(claim!));
+  const trouble = troubleIn(holder, ['missing', 'lost', 'uncertain']);
+  if (!trouble) return new CommandError(refusals > 0 ? REFUSED : error.message);
+  return new CommandError(
+    `${recovers ? 'No other pair was found. ' : ''}${lineOn(trouble, state)}`,
+  );
 }
 
 const REFUSED =
   'The service refused the refresh token: as too early, or as spent. A running gateway sends it again right after the expiry ' +
-  'of the access token, which shows what is true; `tokens recover` does so then.';
+  'of the access token, which shows what is true; `tokens recover` does so then. If you know that the tokens were revoked, import ' +
+  'a new link with --replace.';
 
 function inUse({ generation, pair }: State): string {
   return (
@@ -295,8 +295,8 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
     const state = held(tokens);
     const { now } = holder;
     const { claim, refusals, movedTo, generation } = state;
-    if (movedTo !== null) throw nothingSent(lineOn('missing', state, now));
-    if (isLive(claim, now)) throw nothingSent(`${underWay(claim!)} ${afterClaim(claim!)}`);
+    if (movedTo !== null) throw nothingSent(lineOn('missing', state));
+    if (isLive(claim, now)) throw nothingSent(underWay(claim!));
     const trouble = troubleIn(holder, ['lost', 'uncertain']);
     if (!trouble && refusals === 0) {
       return print(
@@ -305,7 +305,7 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
     }
     print(
       trouble
-        ? adviceOn(trouble, state, now).what
+        ? causeOf(trouble, state)
         : `The service has refused the refresh token ${times(refusals)}: too early, or spent.`,
     );
     if (await saveKeptAnswer(tokens, state)) return;
@@ -411,10 +411,9 @@ const BETWEEN =
 
 async function notMoved(holder: TokenHolder): Promise<CommandError> {
   const state = await holder.look();
-  const { now } = holder;
   const trouble = troubleIn(holder, ['missing', 'lost', 'uncertain']);
   const claim = state?.claim;
   return new CommandError(
-    `Nothing was moved. ${trouble ? lineOn(trouble, state, now) : claim ? `${underWay(claim)} ${afterClaim(claim)}` : 'Run this again.'}`,
+    `Nothing was moved. ${trouble ? lineOn(trouble, state) : claim ? underWay(claim) : 'Run this again.'}`,
   );
 }

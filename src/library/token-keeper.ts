@@ -7,7 +7,7 @@ import { isSecureUrl, readStoreAddress } from '../config/values.ts';
 import { codedError, OperatorError, OperatorMistake } from '../errors.ts';
 import { emergencyIn, type Emergency } from '../tokens/emergency.ts';
 import { storeProblem } from '../tokens/errors.ts';
-import { PLAIN_WORDING, type TokenHealth } from '../tokens/health.ts';
+import type { TokenHealth } from '../tokens/health.ts';
 import { openTokenKeeper, type AccessToken } from '../tokens/keeper.ts';
 import { LONGEST_LIFE, readPair, type Lifetimes } from '../tokens/pair.ts';
 import { openPostgresStore } from '../tokens/postgres.ts';
@@ -134,7 +134,6 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
     by: `${hostname()}/${process.pid}`,
     clock: systemClock,
     log,
-    wording: PLAIN_WORDING,
     ...(meansExpired && { meansExpired }),
   }).catch(async (error: unknown) => {
     await store.close();
@@ -205,7 +204,7 @@ async function openStore(parts: {
 }
 
 function unusable(error: unknown, store: Pick<TokenStore, 'description'>): OperatorError {
-  const { message } = storeProblem(error, store, PLAIN_WORDING);
+  const { message } = storeProblem(error, store);
   return forProgram(
     new OperatorError('INTERNAL_SERVER_ERROR', message, { needsOperator: true, cause: error }),
   );

@@ -4,6 +4,7 @@ import type { Dispatcher } from 'undici';
 import type { Config } from '../config.ts';
 import type { StoreAddress } from '../config/values.ts';
 import { emergencyIn, type Emergency } from '../tokens/emergency.ts';
+import { storeProblem } from '../tokens/errors.ts';
 import type { HolderParts } from '../tokens/holder.ts';
 import type { KeeperParts } from '../tokens/keeper.ts';
 import { readLink } from '../tokens/link.ts';
@@ -13,7 +14,7 @@ import { proxyAgent, tokenService, type RecruitingTokens } from '../tokens/servi
 import { openSqliteStore } from '../tokens/sqlite.ts';
 import type { TokenStore } from '../tokens/store.ts';
 import type { Machine } from './machine.ts';
-import { GATEWAY_WORDING, storeProblem } from './wording.ts';
+import { STEPS } from './wording.ts';
 
 type StoreSettings = Pick<Config, 'tokenStore' | 'tokenStoreKeys' | 'tokenRescueDir'>;
 
@@ -71,7 +72,7 @@ export function holderParts(
     by: `${owner.host}/${owner.pid}`,
     clock,
     log,
-    wording: GATEWAY_WORDING,
+    steps: STEPS,
   };
 }
 

@@ -3,6 +3,7 @@ import type { Config } from '../config.ts';
 import type { CheckedConfig } from '../config/gateway-config.ts';
 import { createGateway, createManagedExecutor, type Gateway } from '../gateway.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { storeProblem } from '../tokens/errors.ts';
 import { NO_EMERGENCY, type Emergency } from '../tokens/emergency.ts';
 import { createSealer } from '../tokens/seal.ts';
 import { openSqliteStore } from '../tokens/sqlite.ts';
@@ -10,7 +11,6 @@ import { StoreUnavailable, type TokenStore } from '../tokens/store.ts';
 import { emergencyFor, keeperParts, openTokenStore } from './custody.ts';
 import type { Machine } from './machine.ts';
 import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
-import { storeProblem } from './wording.ts';
 
 /** Everything that is needed to open a gateway. */
 export interface Setup {

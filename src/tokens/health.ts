@@ -23,235 +23,48 @@ export const TROUBLES = [
 
 export type Trouble = (typeof TROUBLES)[number];
 
-/** The names and the steps that the operator of a program knows. */
-export interface Wording {
-  /** What has the store open, beside this process. */
-  readonly users: string;
-  /** What callers get whose access token the service refuses. */
-  readonly refusal: string;
-  /** How the log reports an empty store: to a program that imports the first pair itself, it is nothing new. */
-  readonly missing: 'error' | 'info';
-  /** Where the program is told these. */
-  readonly settings: { readonly store: string; readonly key: string; readonly service: string };
-  /**
-   * What helps, each with a full stop. Late since the start is `unread`, late after refusals is `refused`. `claimed`: once
-   * the claim of a process that died has ended.
-   */
-  readonly steps: Readonly<Record<Trouble | 'moved' | 'unread' | 'claimed' | 'refused', Step>>;
-}
+/** What helps against each trouble, in the words of a program: its commands. `moved` is a kind of `missing`. */
+export type Steps = Readonly<Record<Trouble | 'moved', string>>;
 
-interface Step {
-  /** What to try before the step. */
-  readonly first?: string;
-  /** The one step that helps. */
-  readonly step: string;
-}
-
-/** For a program with its own settings and commands, or none. */
-export const PLAIN_WORDING: Wording = {
-  users: 'the other processes',
-  refusal: 'the 401 of the service',
-  missing: 'info',
-  settings: {
-    store: '`store`',
-    key: '`keys`',
-    service: '`endpoint`',
-  },
-  steps: {
-    missing: { step: 'If `store` names the one that you mean, import a pair.' },
-    moved: { step: 'Use that one.' },
-    lost: {
-      step: 'Import a new pair. Never restore a backup of the store: its refresh token is spent.',
-    },
-    uncertain: {
-      step:
-        'A running process sends the refresh token once more in the last minutes of the access token, or right away if it has ' +
-        'expired.',
-    },
-    unsaved: {
-      step:
-        'Repair the disk or the database before you stop that process: it saves the pair by itself. The next start saves what is ' +
-        'in a file.',
-    },
-    late: { step: 'The log says what prevents it.' },
-    unread: { step: 'The log says why.' },
-    claimed: { step: 'Then another process sends the refresh token once more.' },
-    refused: {
-      step: 'If you know that the tokens were revoked or spent, import a new pair with `replace: true`.',
-    },
-    unauthorized: {
-      step: 'Check the account; if it is in order, import a new pair with `replace: true`.',
-    },
-    ending: { step: 'Start a process that keeps it, and read its log.' },
-  },
+const CAUSES: Readonly<Record<Trouble, string>> = {
+  missing: 'The token store is empty.',
+  lost:
+    'The refresh token does not work any more. It has reached its end, was revoked, or is spent: an answer never arrived, another ' +
+    'program used it, or the store was replaced by an older copy of it.',
+  uncertain: 'A refresh got no clear answer, so the refresh token may be spent.',
+  unsaved:
+    'The newest pair is not in the store, only in the memory of a process or in an emergency file.',
+  late: 'The refresh of the access token is overdue, or the store could not be read since the start.',
+  unauthorized:
+    'The service refuses an access token that should still work: it was revoked, somebody made a newer one, or the account that ' +
+    'it belongs to was demoted or blocked.',
+  ending: 'The refresh token was not renewed for long, and ends soon.',
 };
 
-/** What an operator reads about a trouble. */
-interface Told extends Step {
-  /** What is the case. */
-  readonly what: string;
-  /** What callers get once the access token does not work any more: a code, unless it is the refusal of the service. */
-  readonly code?: string;
+/** What is the case, for the operator. */
+export function causeOf(trouble: Trouble, state: State | null): string {
+  if (trouble !== 'missing' || state?.movedTo == null) return CAUSES[trouble];
+  return `The token set was moved to another store (${state.movedTo}), and cannot be refreshed from this one.`;
 }
 
-const TOLD: Readonly<Record<Trouble, Omit<Told, keyof Step>>> = {
-  missing: { what: 'The token store is empty.', code: 'TOKENS_MISSING' },
-  lost: {
-    what:
-      'The service refuses the refresh token for good. It was revoked, or it is spent: an answer never arrived, another program ' +
-      'used it, or the store was replaced by an older copy of it.',
-    code: 'TOKENS_LOST',
-  },
-  uncertain: {
-    what: 'A refresh got no clear answer, so the refresh token may be spent.',
-    code: 'UPSTREAM_UNREACHABLE',
-  },
-  unsaved: {
-    what: 'The newest pair is not in the store, only in the memory of a process or in an emergency file.',
-    code: 'INTERNAL_SERVER_ERROR',
-  },
-  late: {
-    what: 'The refresh of the access token is overdue.',
-    code: 'UPSTREAM_UNREACHABLE or INTERNAL_SERVER_ERROR',
-  },
-  unauthorized: {
-    what:
-      'The service refuses an access token that should still work: it was revoked, somebody made a newer one, or the account that ' +
-      'it belongs to lost its rights.',
-  },
-  ending: {
-    what: 'The refresh token was not renewed for long, and ends soon.',
-    code: 'UPSTREAM_UNREACHABLE',
-  },
-};
-
-/** What is the case, what it means for callers now, and the step that helps, each with a full stop. */
-export interface Advice {
-  readonly what: string;
-  readonly callers: string;
-  readonly first?: string;
-  readonly step: string;
+/** The same, and the step that helps. */
+export function lineOn(trouble: Trouble, state: State | null, steps?: Steps): string {
+  const step = steps?.[trouble === 'missing' && state ? 'moved' : trouble];
+  return [causeOf(trouble, state), ...(step === undefined ? [] : [step])].join(' ');
 }
 
-/**
- * @param now the store's clock, ms; Infinity: the access token does not work
- * @param mistake why the service refuses the exchange itself
- */
-export function adviceOn(
-  trouble: Trouble,
-  state: State | null,
-  now: number,
-  wording: Wording,
-  mistake?: string,
-): Advice {
-  const common: Told = { ...TOLD[trouble], ...wording.steps[trouble] };
-  const special =
-    trouble === 'unauthorized' && mistake !== undefined
-      ? mistaken(mistake)
-      : specialOf(trouble, state, now, wording);
-  const { code, ...told } = { ...common, ...special };
-  const callers =
-    code !== undefined && state !== null && now < state.expiresAt
-      ? `Callers are served until the access token expires, and then get ${code}.`
-      : `Callers get ${code ?? wording.refusal}.`;
-  return { ...told, callers };
-}
-
-function mistaken(why: string): Told {
-  return {
-    what: `The access token cannot be refreshed: ${why}.`,
-    code: 'UPSTREAM_UNAUTHORIZED',
-    step: 'A running process tries again every few minutes.',
-  };
-}
-
-/** The same as one line. */
-export function lineOn(...of: Parameters<typeof adviceOn>): string {
-  const { what, callers, first, step } = adviceOn(...of);
-  return [what, callers, first, step].filter((part) => part !== undefined).join(' ');
-}
-
-/** Some troubles have several causes, which the state tells apart. */
-function specialOf(
-  trouble: Trouble,
-  state: State | null,
-  now: number,
-  wording: Wording,
-): Partial<Told> {
-  if (trouble === 'late') return specialOfLate(state, now, wording);
-  if (!state) return {};
-  const { movedTo, lost, claim, generation } = state;
-  if (trouble === 'missing' && movedTo !== null) {
-    return {
-      what: `The token set was moved to another store (${movedTo}), and cannot be refreshed from this one.`,
-      ...wording.steps.moved,
-    };
-  }
-  if (trouble === 'uncertain' && isLive(claim, now)) {
-    return { what: underWay(claim!), step: afterClaim(claim!, wording) };
-  }
-  if (trouble === 'uncertain' && claim) {
-    const refresh = `The refresh of generation ${generation} by ${claim.by}`;
-    const what = `${refresh} got no clear answer (${whyUnclear(claim)}), so the refresh token may be spent.`;
-    return { what };
-  }
-  if (trouble === 'lost' && !lost) {
-    return { what: 'The refresh token has reached its end by the clock of the token store.' };
-  }
-  return {};
-}
-
-function specialOfLate(state: State | null, now: number, wording: Wording): Partial<Told> {
-  const { steps } = wording;
-  if (!state) {
-    return {
-      what: 'This process could not read its token store since it started.',
-      code: 'INTERNAL_SERVER_ERROR',
-      ...steps.unread,
-    };
-  }
-  const { refusals, claim, expiresAt } = state;
-  const expiry = now < expiresAt ? '' : 'The access token has expired. ';
-  if (isLive(claim, now)) {
-    const what = expiry + underWay(claim!);
-    return { what, code: 'UPSTREAM_UNREACHABLE', step: afterClaim(claim!, wording) };
-  }
-  if (now < expiresAt) return {};
-  if (refusals === 0) return { what: 'The access token has expired, and was not refreshed.' };
-  return {
-    what:
-      `The access token has expired or was revoked, and the service has refused the refresh token ${times(refusals)}. Clocks may differ, so a ` +
-      'running process sends it again for eleven minutes, and then reports the tokens as lost.',
-    code: 'UPSTREAM_UNREACHABLE or UPSTREAM_UNAUTHORIZED',
-    ...steps.refused,
-  };
-}
-
-/** Why an exchange has no outcome. */
-export function whyUnclear({ unclear }: Claim): string {
-  return unclear ?? 'its process ended before the answer was saved';
-}
-
-/** Says who may be refreshing. */
+/** Says who may be refreshing, and what to do if that takes long. */
 export function underWay({ by, until }: Claim): string {
-  return `${by} began a refresh at ${iso(until - CLAIM_MS)}, and has not saved its outcome.`;
-}
-
-export function afterClaim({ by, until }: Claim, { steps }: Wording): string {
   return (
-    `If the log of ${by} says \`unsaved\`, repair the disk or the database, and do not stop it. If it has died, its claim ends at ` +
-    `${iso(until)}. ${steps.claimed.step}`
+    `${by} began a refresh at ${iso(until - CLAIM_MS)}, and has not saved its outcome. If its log says \`unsaved\`, repair the disk ` +
+    `or the database, and do not stop it. If it has died, its claim ends at ${iso(until)}, and the refresh token is sent once more ` +
+    'then.'
   );
 }
 
 /** ISO 8601. */
 export function iso(ms: number): string {
   return new Date(ms).toISOString();
-}
-
-/** How often. */
-export function times(count: number): string {
-  return count === 1 ? 'once' : `${count} times`;
 }
 
 /** What a process knows besides the state. */
@@ -264,8 +77,6 @@ export interface Facts {
   readonly isUnauthorized: boolean;
   /** The store could not be read since the start, so that nobody knows whether it has tokens. */
   readonly isUnread?: boolean;
-  /** Why the service refuses the exchange itself, which only the operator can correct: the client, for example. */
-  readonly mistake?: string | undefined;
 }
 
 export function troublesOf(state: State | null, facts: Facts): Trouble[] {
@@ -273,14 +84,13 @@ export function troublesOf(state: State | null, facts: Facts): Trouble[] {
   if (!state || state.movedTo !== null) return ['missing'];
   const { now } = facts;
   const lost = isLost(state, now);
-  const isMistaken = facts.mistake !== undefined;
   const found: Readonly<Record<Trouble, boolean>> = {
     missing: false,
     lost,
     uncertain: !lost && (isUncertain(state, now) || isUnanswered(state, now)),
     unsaved: facts.isUnsaved,
-    late: !lost && !isMistaken && isLate(state, now),
-    unauthorized: !lost && (facts.isUnauthorized || isMistaken),
+    late: !lost && isLate(state, now),
+    unauthorized: !lost && facts.isUnauthorized,
     ending: !lost && endIsNear(state, now) !== undefined,
   };
   return TROUBLES.filter((trouble) => found[trouble]);
@@ -313,8 +123,6 @@ function isLate(state: State, now: number): boolean {
 /** What a running gateway reports about its tokens, for metrics. Times in seconds, 0 when past. */
 export interface TokenHealth extends Partial<PairHealth> {
   readonly troubles: readonly Trouble[];
-  /** Why the service refuses the exchange itself: the client, for example. In its own words, where it sent some. */
-  readonly mistake?: string;
 }
 
 interface PairHealth {
@@ -327,12 +135,7 @@ interface PairHealth {
 }
 
 export function healthOf(state: State | null, facts: Facts): TokenHealth {
-  const { now, mistake } = facts;
-  return {
-    troubles: troublesOf(state, facts),
-    ...(mistake !== undefined && { mistake }),
-    ...(state && pairHealthOf(state, now)),
-  };
+  return { troubles: troublesOf(state, facts), ...(state && pairHealthOf(state, facts.now)) };
 }
 
 function pairHealthOf(state: State, now: number): PairHealth {
@@ -360,9 +163,4 @@ export function endIsNear(state: State, now: number): number | undefined {
   return WARNING_DAYS.filter((days) => days * DAY_MS <= life / 3).findLast(
     (days) => left <= days * DAY_MS,
   );
-}
-
-/** Days until the refresh token ends, rounded up. */
-export function daysLeft(state: State, now: number): number {
-  return Math.max(0, Math.ceil((endsAt(state) - now) / DAY_MS));
 }

@@ -11,7 +11,7 @@ import {
   stoppingError,
   storeError,
 } from './errors.ts';
-import type { Facts, Wording } from './health.ts';
+import type { Facts, Steps } from './health.ts';
 import type { Pair } from './pair.ts';
 import type { Exchange, TokenService, Unsent } from './service.ts';
 import {
@@ -74,8 +74,8 @@ export interface HolderParts {
   readonly by: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** For messages to the operator. */
-  readonly wording: Wording;
+  /** What helps, in messages to the operator. Default: messages say only what is the case. */
+  readonly steps?: Steps;
   readonly onExchange?: ((kind: Exchange['kind'], seconds: number) => void) | undefined;
 }
 
@@ -106,8 +106,6 @@ export class TokenHolder {
   #unreadable: { readonly path: string; readonly why: string } | undefined;
   /** The generation whose access token the service refused as expired. */
   #expiredGeneration = 0;
-  /** Why the service refused the exchange itself, of which generation. */
-  #mistake: { readonly generation: number; readonly why: string } | undefined;
   #looking: Promise<State | null> | undefined;
   #exchanging: Promise<State> | undefined;
   #isClosing = false;
@@ -127,21 +125,15 @@ export class TokenHolder {
   }
 
   get facts(): Omit<Facts, 'isUnauthorized'> {
-    const { generation, why } = this.#mistake ?? {};
-    return {
-      now: this.now,
-      isUnsaved: !this.#isShown,
-      isUnread: !this.#isRead,
-      mistake: generation === this.#state?.generation ? why : undefined,
-    };
+    return { now: this.now, isUnsaved: !this.#isShown, isUnread: !this.#isRead };
   }
 
   /** @throws the coded error of a set that cannot be refreshed */
   usable(): State {
     const state = this.#state;
-    const { wording } = this.#parts;
-    if (!state || state.movedTo !== null) throw fatalError('missing', state, wording);
-    if (isLost(state, this.now)) throw fatalError('lost', state, wording);
+    const { steps } = this.#parts;
+    if (!state || state.movedTo !== null) throw fatalError('missing', state, steps);
+    if (isLost(state, this.now)) throw fatalError('lost', state, steps);
     return state;
   }
 
@@ -155,7 +147,7 @@ export class TokenHolder {
   }
 
   async #look(): Promise<State | null> {
-    const { store, clock, serviceUrl, wording, log } = this.#parts;
+    const { store, clock, serviceUrl, log } = this.#parts;
     this.#keepInFile();
     const before = this.#state;
     const isFirst = !this.#isRead;
@@ -164,7 +156,7 @@ export class TokenHolder {
     this.#ahead = now - clock.elapsed();
     // This process has changed the store meanwhile: what was read does not show that it lacks something.
     if (this.#state !== before) return this.#look();
-    if (read && read.service !== serviceUrl) throw foreignStore(store, read, serviceUrl, wording);
+    if (read && read.service !== serviceUrl) throw foreignStore(store, read, serviceUrl);
     const state = (await this.#saveEmergencies()) ?? read;
     const held = this.#state;
     const isBehind = !state || (state.id === held?.id && state.generation < held.generation);
@@ -282,14 +274,13 @@ export class TokenHolder {
     const answer = await service.exchange(from.pair, maySend);
     const seconds = (clock.elapsed() - begun) / 1000;
     onExchange?.(answer.kind, seconds);
-    this.#mistake = undefined;
     switch (answer.kind) {
       case 'granted':
         return this.#received(from, answer, begun);
       case 'unsent':
-        return this.#unsent(from, attempt, answer);
+        return this.#unsent(attempt, answer);
       case 'unclear':
-        await this.#end(attempt, answer);
+        await this.#end(attempt, answer, answer.why);
         throw notRefreshedError(`no clear answer: ${answer.why}`, 60);
       case 'invalid-grant':
         return this.#refused(from, attempt, answer.why);
@@ -311,12 +302,11 @@ export class TokenHolder {
 
   /** @throws a coded error if the store fails */
   async #update<T>(rule: Rule<T>): Promise<T> {
-    const { store, serviceUrl, wording } = this.#parts;
+    const { store, serviceUrl } = this.#parts;
     const { state, result } = await store
       .update((before, now) => {
         // Another store may have taken the place of its own since it was read.
-        if (before && before.service !== serviceUrl)
-          throw foreignStore(store, before, serviceUrl, wording);
+        if (before && before.service !== serviceUrl) throw foreignStore(store, before, serviceUrl);
         const done = rule(before, now);
         return { ...done, result: { state: done.next ?? before, result: done.result } };
       })
@@ -355,22 +345,16 @@ export class TokenHolder {
     return this.#state ?? from;
   }
 
-  async #unsent(
-    { generation }: State,
-    attempt: string,
-    { why, retryAfter, isMistake = false }: Unsent,
-  ): Promise<never> {
+  async #unsent(attempt: string, { why, retryAfter, isMistake }: Unsent): Promise<never> {
     const notBefore = retryAfter === undefined ? {} : { notBefore: this.now + retryAfter * 1000 };
     await this.#end(attempt, { kind: 'not exchanged', ...notBefore });
     if (this.#isClosing) throw stoppingError();
-    if (!isMistake) throw notRefreshedError(why, retryAfter);
-    this.#mistake = { generation, why };
-    throw mistakeError(why);
+    throw isMistake ? mistakeError(why) : notRefreshedError(why, retryAfter);
   }
 
   /** Too early, spent, or another process was first. */
   async #refused(from: State, attempt: string, why: string | undefined): Promise<State> {
-    const { service, wording } = this.#parts;
+    const { service, steps } = this.#parts;
     const newer = await this.#newerThan(from, WINNER_MS).catch(() => undefined);
     if (newer) return newer;
     const isKnown = this.#expiredGeneration === from.generation || this.now >= from.expiresAt;
@@ -380,7 +364,7 @@ export class TokenHolder {
     const isSpent = !service.check || (isExpired && isSpentIfRefused(from));
     await this.#end(attempt, { kind: isSpent ? 'lost' : 'refused', isExpired }, why);
     throw isSpent
-      ? fatalError('lost', this.#state, wording)
+      ? fatalError('lost', this.#state, steps)
       : notRefreshedError('the service refused the refresh token: too early, or spent');
   }
 
@@ -394,7 +378,7 @@ export class TokenHolder {
 
   /** Waits for the pair of another process. @throws a coded error if none comes */
   async #newerThan(from: State, ms: number): Promise<State> {
-    const { clock, wording } = this.#parts;
+    const { clock } = this.#parts;
     for (const until = clock.elapsed() + ms; ; await clock.sleep(LOOK_MS)) {
       const state = await this.look().catch(() => null);
       if (state && (state.id !== from.id || state.generation > from.generation)) return state;
@@ -405,7 +389,7 @@ export class TokenHolder {
     // The other process may have learned that the tokens are lost.
     this.usable();
     throw claim && isLive(claim, this.now)
-      ? notAnsweredError(claim, wording)
+      ? notAnsweredError(claim)
       : notRefreshedError('another process has tried, and got no new tokens');
   }
 

@@ -1,14 +1,13 @@
-import { OperatorError } from '../errors.ts';
+import { codeOf, OperatorError } from '../errors.ts';
 import {
   fatalError,
-  mistakeError,
   notRefreshedError,
   stoppingError,
   storeError,
   storeProblem,
   importRefusedError,
 } from './errors.ts';
-import { daysLeft, endIsNear, healthOf, lineOn, type TokenHealth, type Trouble } from './health.ts';
+import { endIsNear, healthOf, lineOn, type TokenHealth, type Trouble } from './health.ts';
 import { TokenHolder, type HolderParts } from './holder.ts';
 import { LinkError } from './link.ts';
 import type { Pair } from './pair.ts';
@@ -45,9 +44,7 @@ const FIRST_REPLAY_MS = 400;
 const UNACCEPTED_MS = 30_000;
 const LONGEST_UNACCEPTED_MS = 30 * 60_000;
 const FIRST_PAUSE_MS = 1_000;
-/** Certainly nothing was sent, so a try costs nothing. */
-const LONGEST_PAUSE_UNSENT_MS = 10_000;
-const LONGEST_PAUSE_MS = 5 * 60_000;
+const LONGEST_PAUSE_MS = 60_000;
 
 /**
  * Opens the keeper of a store. A store that is unavailable now, such as a database server that is down, is read as soon as it is
@@ -92,7 +89,7 @@ class TokenKeeper {
   async open(): Promise<void> {
     await this.#holder.look().catch((error: unknown) => {
       if (!(error instanceof StoreUnavailable)) throw error;
-      this.#reports.failed(storeProblem(error, this.#parts.store, this.#parts.wording));
+      this.#reports.failed(storeProblem(error, this.#parts.store));
     });
     this.#parts.store.watch(() => void this.#holder.look().catch(() => {}));
     // Requests wait for the first try only: a link that is unavailable would hold them for ever.
@@ -111,7 +108,7 @@ class TokenKeeper {
   async #firstToken(): Promise<AccessToken> {
     await this.#firstImport;
     const state = this.#holder.state ?? (await this.#look());
-    if (!state) throw fatalError('missing', null, this.#parts.wording);
+    if (!state) throw fatalError('missing', null, this.#parts.steps);
     return tokenOf(state);
   }
 
@@ -141,7 +138,7 @@ class TokenKeeper {
     // Another process may have saved a newer pair. If the store fails, what is held decides.
     await this.#holder.look().catch(() => {});
     const { state } = this.#holder;
-    if (!state) throw fatalError('missing', null, this.#parts.wording);
+    if (!state) throw fatalError('missing', null, this.#parts.steps);
     const isOlder = refused.generation !== state.generation;
     if (isOlder) this.#acceptance.noteRefused(refused);
     // The newest one was refused a moment ago if this request was sent with an older one after it.
@@ -237,11 +234,7 @@ class TokenKeeper {
       return state;
     } catch (error) {
       const failures = (this.#pause?.failures ?? 0) + 1;
-      const { state, facts } = this.#holder;
-      const isOpen =
-        state?.claim != null || (state?.refusals ?? 0) > 0 || facts.mistake !== undefined;
-      const longest = isOpen ? LONGEST_PAUSE_MS : LONGEST_PAUSE_UNSENT_MS;
-      const pause = Math.min(longest, FIRST_PAUSE_MS * 2 ** (failures - 1));
+      const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 1));
       const until = this.#parts.clock.elapsed() + pause * (0.5 + this.#random() / 2);
       this.#pause = { until, failures, error: error as Error };
       throw error;
@@ -299,14 +292,12 @@ class TokenKeeper {
   /** @throws the coded error of what only the operator can correct */
   async #firstExchange(): Promise<void> {
     const imported = this.#holder.state!;
-    await this.#patiently(this.#refresh()).catch(() => {});
-    const { facts, now } = this.#holder;
+    const failed = await this.#patiently(this.#refresh()).catch((error: unknown) => error);
+    const { now } = this.#holder;
     const state = this.#holder.state!;
-    const { wording } = this.#parts;
     const isWithdrawn = state.set !== imported.set && state.events[0]?.what === 'withdrawn';
-    if (isWithdrawn) throw importRefusedError(state, wording);
-    if (isLost(state, now)) throw importRefusedError(undefined, wording);
-    if (facts.mistake !== undefined) throw mistakeError(facts.mistake, { ofImport: true });
+    if (isWithdrawn || isLost(state, now)) throw importRefusedError();
+    if (codeOf(failed) === 'UPSTREAM_UNAUTHORIZED') throw failed;
   }
 
   /** Whether there is a set, or was one. */
@@ -349,7 +340,7 @@ class TokenKeeper {
 
   async #step(): Promise<void> {
     await this.#holder.look().catch((error: unknown) => {
-      throw storeProblem(error, this.#parts.store, this.#parts.wording);
+      throw storeProblem(error, this.#parts.store);
     });
     await this.#link.importIfNeeded();
     if (this.#untilDue() <= 0) await this.#refresh();
@@ -484,8 +475,8 @@ class Reports {
   readonly #parts: KeeperParts;
   readonly #holder: TokenHolder;
   #lastFailure: string | undefined;
-  /** The troubles that were logged, each with what was new about it. */
-  #told: ReadonlyMap<Trouble, string> = new Map();
+  /** What was logged, of `ending` with its days. */
+  #told: ReadonlySet<string> = new Set();
 
   constructor(parts: KeeperParts, holder: TokenHolder) {
     this.#parts = parts;
@@ -494,7 +485,7 @@ class Reports {
 
   failed(error: unknown): void {
     // The line of the trouble says it.
-    if (error instanceof OperatorError && error.forCallers.needsOperator) return;
+    if (codeOf(error) === 'TOKENS_LOST') return;
     const { message } = error as Error;
     const isNew = message !== this.#lastFailure;
     this.#lastFailure = message;
@@ -503,32 +494,27 @@ class Reports {
   }
 
   worked(): void {
-    // While a trouble lasts, what failed may still be its cause.
-    if (this.#lastFailure === undefined || this.#told.size > 0) return;
-    this.#parts.log.info('The tokens are kept again.');
+    if (this.#lastFailure !== undefined) this.#parts.log.info('The tokens are kept again.');
     this.#lastFailure = undefined;
   }
 
   troubles(troubles: readonly Trouble[]): void {
-    const { log, wording } = this.#parts;
-    const { state, now, facts } = this.#holder;
-    const levels = { ...LEVELS, missing: wording.missing };
-    const told = new Map(troubles.map((trouble) => [trouble, newsOf(trouble, state, now)]));
-    for (const [trouble, news] of told) {
-      if (this.#told.get(trouble) === news) continue;
-      const days = trouble === 'ending' && { days: daysLeft(state!, now) };
-      const line = lineOn(trouble, state, now, wording, facts.mistake);
-      log[levels[trouble]]({ trouble, ...days }, line);
-    }
-    for (const trouble of this.#told.keys()) {
-      if (!told.has(trouble))
-        log.info({ trouble, isOver: true }, `The trouble ${trouble} is over.`);
+    const { log, steps } = this.#parts;
+    const { state, now } = this.#holder;
+    const told = new Set<string>();
+    for (const trouble of troubles) {
+      const days = trouble === 'ending' ? endIsNear(state!, now) : undefined;
+      const key = `${trouble} ${days}`;
+      told.add(key);
+      if (this.#told.has(key)) continue;
+      log[LEVELS[trouble]]({ trouble, days }, lineOn(trouble, state, steps));
     }
     this.#told = told;
   }
 }
 
 const LEVELS = {
+  missing: 'warn',
   lost: 'fatal',
   uncertain: 'error',
   unsaved: 'fatal',
@@ -536,11 +522,6 @@ const LEVELS = {
   unauthorized: 'error',
   ending: 'warn',
 } as const;
-
-/** A trouble is logged again when this changes. */
-function newsOf(trouble: Trouble, state: State | null, now: number): string {
-  return trouble === 'ending' ? String(endIsNear(state!, now)) : String(state?.generation);
-}
 
 const FAILED =
   'The tokens could not be refreshed or read. Requests are sent with the tokens at hand, if any, and this is tried again.';

@@ -29,7 +29,7 @@ test.concurrent(
     await world.expire();
     const { errors } = await next.ask();
     expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_UNREACHABLE' } }]);
-    await next.printed(/The service refuses the refresh token for good/);
+    await next.printed(/The refresh token does not work any more/);
     const later = await next.ask();
     expect(later.errors).toMatchObject([{ extensions: { code: 'TOKENS_LOST' } }]);
     expect((await world.tokens(['status'])).code).toBe(2);

@@ -97,14 +97,12 @@ test('a 401 that does not mean expiry is returned and reported, and nothing is e
 });
 
 test('without tokens the error has the code TOKENS_MISSING, and tokens that were seen are not imported again', async () => {
-  const { keeper, logged, signIn } = await openKeeper();
+  const { keeper, signIn } = await openKeeper();
   const error = await keeper.token().catch((reason: unknown) => reason);
   // Waiting does not help, so there is no `retryAfter`.
   expect(error).toMatchObject({ extensions: { code: 'TOKENS_MISSING' } });
   expect(error).not.toHaveProperty('extensions.retryAfter');
-  await expect(keeper.token()).rejects.not.toThrow(/Callers/);
   expect(keeper.health().troubles).toEqual(['missing']);
-  expect(logged.filter(({ level }) => Number(level) > 30)).toEqual([]);
   await expect(keeper.import({ access_token: 'a' })).rejects.toThrow(/not the answer of a token/);
   expect(await keeper.import(signIn)).toBe('imported');
   expect(await keeper.import(signIn)).toBe('known');
@@ -117,9 +115,9 @@ test.each<[Partial<TokenKeeperOptions>, RegExp, object?]>([
   [{ endpoint: 'http://example.com/token' }, /must begin with https/],
   [{ store: 'tokens.db' }, /must be sqlite:<file> or postgres:/],
   [{ store: 'postgres://me@host/base' }, /rescueFolder must name a folder/],
-  [{ store: 'sqlite:/proc' }, /it is a folder\..*Check `store`/, UNUSABLE],
-  [{ store: 'sqlite:/proc/tokens.db' }, /ENOENT.*Check `store`/, UNUSABLE],
-  [{ store: 'sqlite:/dev/null/tokens.db' }, /(ENOTDIR|EEXIST).*Check `store`/, UNUSABLE],
+  [{ store: 'sqlite:/proc' }, /it is a folder\..*Check its address/, UNUSABLE],
+  [{ store: 'sqlite:/proc/tokens.db' }, /ENOENT.*Check its address/, UNUSABLE],
+  [{ store: 'sqlite:/dev/null/tokens.db' }, /(ENOTDIR|EEXIST).*Check its address/, UNUSABLE],
 ])('the options %j are refused, with what to do', async (wrong, message, more = {}) => {
   const right = { endpoint: 'https://example.com', store: 'sqlite:x.db' };
   const refusal = { message: expect.stringMatching(message), ...more };
@@ -192,7 +190,7 @@ async function openKeeper(options: Partial<TokenKeeperOptions> = {}) {
   const folder = temporaryFolder();
   const service = await startService();
   service.answer(refused, accepted);
-  const { log, logged } = recordingLog();
+  const { log } = recordingLog();
   const keeper = await createTokenKeeper({
     endpoint: `${service.url}/oauth/token`,
     store: `sqlite:${folder.file('tokens.db')}`,
@@ -205,5 +203,5 @@ async function openKeeper(options: Partial<TokenKeeperOptions> = {}) {
     folder[Symbol.dispose]();
   });
   const signIn = (await (await fetch(service.tokenLink)).json()) as { refresh_token: string };
-  return { keeper, service, url: `${service.url}/graphql`, logged, signIn };
+  return { keeper, service, url: `${service.url}/graphql`, signIn };
 }

@@ -1,13 +1,7 @@
 /** The token set as a value: each test is a state, a rule, and what follows, or what is said of the state. */
 import { describe, expect, test } from 'vitest';
-import {
-  endIsNear,
-  healthOf,
-  lineOn,
-  PLAIN_WORDING,
-  troublesOf,
-  type Trouble,
-} from '../../src/tokens/health.ts';
+import { endIsNear, healthOf, lineOn, troublesOf, type Trouble } from '../../src/tokens/health.ts';
+import { STEPS } from '../../src/setup/wording.ts';
 import { LONGEST_LIFE } from '../../src/tokens/pair.ts';
 import {
   CLAIM_MS,
@@ -335,15 +329,12 @@ test.each<[what: string, state: State | null, now: number, troubles: Trouble[], 
 });
 
 test.each<[Trouble, State | null, RegExp]>([
-  ['missing', null, /^The token store is empty\. Callers get TOKENS_MISSING\./],
-  ['missing', moved, /was moved to another store \(there\).*TOKENS_MISSING/],
-  ['lost', lost, /token for good\..*an older copy of it\..*served until .*then get TOKENS_LOST\./],
-  ['uncertain', uncertain, /of generation 2 by host.1 got no clear answer \(cut\).*served/],
-  ['late', null, /could not read.*INTERNAL_SERVER_ERROR/],
-  ['late', refused(NOON), /the service has refused the refresh token once\./],
-  ['unauthorized', state, /should still work.*Callers get the 401/],
-])('the line on the trouble %s names its cause and what callers get', (trouble, given, line) => {
-  expect(lineOn(trouble, given, NOON, PLAIN_WORDING)).toMatch(line);
+  ['missing', null, /^The token store is empty\. If TOKEN_STORE names/],
+  ['missing', moved, /was moved to another store \(there\).*Set TOKEN_STORE to that one/],
+  ['lost', lost, /an older copy of it\. If `tokens recover` finds no pair.*`tokens import <link>`/],
+  ['unauthorized', state, /demoted or blocked\. Have the account checked/],
+])('the line on the trouble %s names its cause and what helps', (trouble, given, line) => {
+  expect(lineOn(trouble, given, STEPS)).toMatch(line);
 });
 
 test('no end is near right after a refresh, however short the life is', () => {

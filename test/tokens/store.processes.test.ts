@@ -343,7 +343,7 @@ describe('a PostgreSQL store', () => {
     const write = (text: string) =>
       server.query(`UPDATE ${schema}.recruiting_tokens SET sealed = ${text}`);
     await write(`'x' || sealed`);
-    await expectSaid(['status'], 1, /is damaged.*run DELETE FROM recruiting_tokens/);
+    await expectSaid(['status'], 1, /is damaged.*DELETE FROM recruiting_tokens/);
     await write('substr(sealed, 2)');
     await expectSaid(['export', other], 0, /is in sqlite:\/.*other\.db now/);
     const back = /is in postgres:\/\/store_\d+@127.*Set TOKEN_STORE to its address/;

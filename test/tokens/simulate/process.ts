@@ -2,7 +2,6 @@ import type { Logger } from 'pino';
 import { codeOf } from '../../../src/errors.ts';
 import type { Emergency } from '../../../src/tokens/emergency.ts';
 import { openTokenKeeper, type KeeperParts, type TokenKeeper } from '../../../src/tokens/keeper.ts';
-import { PLAIN_WORDING } from '../../../src/tokens/health.ts';
 import type { Pair } from '../../../src/tokens/pair.ts';
 import type { Received } from '../../../src/tokens/state.ts';
 import { settled, sleepIn, type VirtualTime } from './virtual-time.ts';
@@ -98,7 +97,6 @@ export class Process {
       serviceUrl: SERVICE_URL,
       // Two containers can have the same host name and process id.
       by: 'host/1',
-      wording: PLAIN_WORDING,
       meansExpired: (detail) => detail === 'token_expired',
       clock: {
         now: () => BEGINNING + time.now,
