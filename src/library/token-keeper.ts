@@ -70,7 +70,7 @@ export interface TokenKeeper {
   /**
    * `fetch` with the access token, to any address: send it only to services that may see it. It waits for a token until
    * the signal of the request is aborted, 30 s at most. A request that is answered with 401 is sent again with another
-   * token, at most four times. The 401 is returned if there is none, if the keeper was closed, or if the body is a stream,
+   * token, at most three times. The 401 is returned if there is none, if the keeper was closed, or if the body is a stream,
    * which can be sent only once; the next request then has the new token.
    *
    * @throws the errors of `token` and `afterRefusal`

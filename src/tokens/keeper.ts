@@ -1,4 +1,4 @@
-import { codeOf, OperatorError } from '../errors.ts';
+import { codeOf, OperatorMistake } from '../errors.ts';
 import {
   fatalError,
   notRefreshedError,
@@ -9,7 +9,6 @@ import {
 } from './errors.ts';
 import { endIsNear, healthOf, lineOn, type TokenHealth, type Trouble } from './health.ts';
 import { TokenHolder, type HolderParts } from './holder.ts';
-import { LinkError } from './link.ts';
 import type { Pair } from './pair.ts';
 import { dueAt, isLost, isUncertain, pausedUntil, type Imported, type State } from './state.ts';
 import { StoreUnavailable } from './store.ts';
@@ -40,9 +39,8 @@ const SOON_MS = 10_000;
 const YOUNG_MS = 5_000;
 const MAX_REPLAYS = 3;
 const FIRST_REPLAY_MS = 400;
-/** A token that was never accepted is renewed after this time, and after twice the time if that happens again. */
-const UNACCEPTED_MS = 30_000;
-const LONGEST_UNACCEPTED_MS = 30 * 60_000;
+/** A token that was never accepted is renewed after this time. */
+const UNACCEPTED_MS = 60_000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
@@ -68,8 +66,10 @@ class TokenKeeper {
   readonly #jitter: number;
   readonly #closing = new AbortController();
   readonly #reports: Reports;
-  readonly #link: LinkImport;
-  readonly #acceptance = new Acceptance();
+  /** The newest generation whose access token the service has accepted. */
+  #accepted = 0;
+  /** The one that it refused, and no other token helped. */
+  #givenUp = 0;
   /** Ends the sleep of the loop. */
   #nap = new AbortController();
   #firstImport = Promise.resolve();
@@ -83,7 +83,6 @@ class TokenKeeper {
     this.#random = parts.random ?? Math.random;
     this.#jitter = this.#random();
     this.#reports = new Reports(parts, this.#holder);
-    this.#link = new LinkImport(parts, this.#holder);
   }
 
   async open(): Promise<void> {
@@ -93,7 +92,7 @@ class TokenKeeper {
     });
     this.#parts.store.watch(() => void this.#holder.look().catch(() => {}));
     // Requests wait for the first try only: a link that is unavailable would hold them for ever.
-    this.#firstImport = this.#link.importIfNeeded().catch((error: unknown) => {
+    this.#firstImport = this.#importLink().catch((error: unknown) => {
       this.#reports.failed(error);
     });
     this.#keeping = this.#keep();
@@ -132,17 +131,14 @@ class TokenKeeper {
     detail: string,
     replays: number,
   ): Promise<AccessToken | undefined> {
-    // The refusal is believed then: even a young token may have been ended. Where nothing else tells, an exchange does.
-    const isLast = replays === MAX_REPLAYS;
-    if (replays > MAX_REPLAYS || (isLast && this.#parts.service.check)) return undefined;
+    if (replays >= MAX_REPLAYS) return undefined;
     // Another process may have saved a newer pair. If the store fails, what is held decides.
     await this.#holder.look().catch(() => {});
     const { state } = this.#holder;
     if (!state) throw fatalError('missing', null, this.#parts.steps);
     const isOlder = refused.generation !== state.generation;
-    if (isOlder) this.#acceptance.noteRefused(refused);
     // The newest one was refused a moment ago if this request was sent with an older one after it.
-    if (this.#isYoung(state) && !isLast && !(isOlder && replays === 0))
+    if (this.#isYoung(state) && !(isOlder && replays === 0))
       return this.#whileYoung(state, replays);
     if (isOlder) return tokenOf(state);
     // The error of a set that is lost or moved, whatever the detail is.
@@ -155,7 +151,6 @@ class TokenKeeper {
       const running = this.#holder.underWay();
       return running && this.#patiently(running.then(tokenOf));
     }
-    this.#acceptance.noteRefused(refused);
     return this.#patiently(this.#renew(state).then(tokenOf));
   }
 
@@ -167,8 +162,7 @@ class TokenKeeper {
 
   /** The service refuses a token that is seconds old: before that is believed, its nodes get a moment to learn of it. */
   async #whileYoung({ previous }: State, replays: number): Promise<AccessToken | undefined> {
-    const isUsable = previous && this.#holder.now < previous.expiresAt;
-    if (isUsable && !this.#acceptance.wasRefused(previous)) {
+    if (replays === 0 && previous && this.#holder.now < previous.expiresAt) {
       return { value: previous.accessToken, generation: previous.generation };
     }
     await this.#parts.clock.sleep(FIRST_REPLAY_MS * 2 ** replays);
@@ -178,15 +172,12 @@ class TokenKeeper {
 
   /**
    * Whether a token that is refused as expired may be renewed. One that the service has never accepted is renewed only
-   * after a while: the next one may be refused as well, and that would go on for ever. Where the service cannot be asked
-   * about a token, the first such exchange shows whether all of them were revoked.
+   * after a while: the next one may be refused as well, and that would go on for ever.
    */
   #mayRenew({ generation, imported, savedAt, pair }: State): boolean {
-    if (imported || this.#acceptance.isAccepted(generation)) return true;
-    if (!this.#parts.service.check && this.#acceptance.unaccepted === 0) return true;
-    const patience = UNACCEPTED_MS * 2 ** this.#acceptance.unaccepted;
+    if (imported || this.#accepted >= generation) return true;
     const age = this.#holder.now - savedAt;
-    return age < 0 || age >= Math.min(LONGEST_UNACCEPTED_MS, patience, pair.expiresIn * 500);
+    return age < 0 || age >= Math.min(UNACCEPTED_MS, pair.expiresIn * 500);
   }
 
   /** Gets a newer pair than this one, which the service refuses as expired: that of another process, or by a refresh. */
@@ -220,16 +211,14 @@ class TokenKeeper {
   #refresh(): Promise<State> {
     const { clock } = this.#parts;
     if (this.#pause && clock.elapsed() < this.#pause.until) {
-      return Promise.reject(copyOf(this.#pause.error));
+      return Promise.reject(this.#pause.error);
     }
     return (this.#refreshing ??= this.#refreshOnce().finally(() => (this.#refreshing = undefined)));
   }
 
   async #refreshOnce(): Promise<State> {
     try {
-      const before = this.#holder.state?.generation;
       const state = await this.#holder.exchange();
-      if (before !== undefined) this.#acceptance.noteRenewed(before);
       this.#pause = undefined;
       return state;
     } catch (error) {
@@ -260,14 +249,15 @@ class TokenKeeper {
   }
 
   /** Reports that the service accepted a token. */
-  accepted(token: AccessToken): void {
-    this.#acceptance.noteAccepted(token);
+  accepted({ generation }: AccessToken): void {
+    this.#accepted = Math.max(this.#accepted, generation);
+    if (generation >= this.#givenUp) this.#givenUp = 0;
   }
 
   /** Reports that the service refused a token, and that no other one helps. */
-  refused(token: AccessToken): void {
-    if (token.generation !== this.#holder.state?.generation) return;
-    this.#acceptance.noteGivenUp(token);
+  refused({ generation }: AccessToken): void {
+    if (generation !== this.#holder.state?.generation) return;
+    this.#givenUp = generation;
     // The next look at the store may be half a minute away.
     this.#reports.troubles(this.health().troubles);
   }
@@ -313,8 +303,7 @@ class TokenKeeper {
   /** For metrics. Reads neither the store nor the service. */
   health(): TokenHealth {
     const { state, facts } = this.#holder;
-    const isUnauthorized = this.#acceptance.isUnauthorized(state?.generation);
-    return healthOf(state, { ...facts, isUnauthorized });
+    return healthOf(state, { ...facts, isUnauthorized: this.#givenUp === state?.generation });
   }
 
   async #keep(): Promise<void> {
@@ -342,8 +331,28 @@ class TokenKeeper {
     await this.#holder.look().catch((error: unknown) => {
       throw storeProblem(error, this.#parts.store);
     });
-    await this.#link.importIfNeeded();
+    await this.#importLink();
     if (this.#untilDue() <= 0) await this.#refresh();
+  }
+
+  get #needsLink(): boolean {
+    const { state, now } = this.#holder;
+    return !state || (state.movedTo === null && isLost(state, now));
+  }
+
+  /** Imports the token link into a store without usable tokens. One that gives none is read again at the next look. */
+  async #importLink(): Promise<void> {
+    const { link, log } = this.#parts;
+    if (!link || !this.#needsLink) return;
+    try {
+      const outcome = await this.#holder.import(await link.read(), false);
+      if (outcome === 'known') throw new OperatorMistake(KNOWN_LINK);
+      log.info({ outcome }, 'The token link was read.');
+    } catch (error) {
+      // Another process may have imported the set since the store was read: its first refresh ends the link.
+      await this.#holder.look().catch(() => {});
+      if (this.#needsLink) throw error;
+    }
   }
 
   /** ms until the refresh token is due to be sent; Infinity if it will not be. */
@@ -369,106 +378,12 @@ class TokenKeeper {
   }
 }
 
-/** Errors are shared by callers, who add to their extensions. */
-function copyOf(error: Error): Error {
-  return error instanceof OperatorError ? error.copy() : error;
-}
-
 function tokenOf({ pair, generation }: State): AccessToken {
   return { value: pair.accessToken, generation };
 }
 
-/** What this process has seen of the service's answers to its access tokens. */
-class Acceptance {
-  #accepted = 0;
-  #refused = 0;
-  #givenUp = 0;
-  #unaccepted = 0;
-
-  noteAccepted({ generation }: AccessToken): void {
-    if (generation < this.#accepted) return;
-    this.#accepted = generation;
-    this.#unaccepted = 0;
-    if (generation >= this.#givenUp) this.#givenUp = 0;
-  }
-
-  isAccepted(generation: number): boolean {
-    return this.#accepted >= generation;
-  }
-
-  noteRefused({ generation }: AccessToken): void {
-    this.#refused = Math.max(this.#refused, generation);
-  }
-
-  wasRefused({ generation }: Pick<AccessToken, 'generation'>): boolean {
-    return this.#refused >= generation;
-  }
-
-  noteGivenUp({ generation }: AccessToken): void {
-    this.#givenUp = generation;
-  }
-
-  isUnauthorized(generation: number | undefined): boolean {
-    return this.#givenUp !== 0 && this.#givenUp === generation;
-  }
-
-  noteRenewed(generation: number): void {
-    if (this.isAccepted(generation)) this.#unaccepted = 0;
-    else if (this.wasRefused({ generation })) this.#unaccepted += 1;
-  }
-
-  /** How many tokens in a row were renewed because the service refused them, before it had accepted one. */
-  get unaccepted(): number {
-    return this.#unaccepted;
-  }
-}
-
-/** Imports a token link into a store without usable tokens, and tries again while that may help. */
-class LinkImport {
-  readonly #parts: KeeperParts;
-  readonly #holder: TokenHolder;
-  #isOver = false;
-  #failures = 0;
-  #next = 0;
-
-  constructor(parts: KeeperParts, holder: TokenHolder) {
-    this.#parts = parts;
-    this.#holder = holder;
-  }
-
-  async importIfNeeded(): Promise<void> {
-    const { link, clock, log } = this.#parts;
-    if (!link || this.#isOver || !this.#isNeeded || clock.elapsed() < this.#next) return;
-    try {
-      const outcome = await this.#holder.import(await link.read(), false);
-      this.#isOver = outcome === 'known';
-      log[outcome === 'known' ? 'error' : 'info']({ outcome }, LINK_OUTCOMES[outcome]);
-    } catch (error) {
-      // Another process may have imported the set since the store was read: its first refresh ends the link.
-      await this.#holder.look().catch(() => {});
-      if (!this.#isNeeded) return;
-      this.#failures += 1;
-      const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures);
-      this.#next = clock.elapsed() + pause;
-      this.#isOver = error instanceof LinkError && !error.isPassing;
-      throw error;
-    }
-  }
-
-  get #isNeeded(): boolean {
-    const { state, now } = this.#holder;
-    return !state || (state.movedTo === null && isLost(state, now));
-  }
-}
-
-const LINK_OUTCOMES = {
-  imported: 'The token link was imported.',
-  'in use': 'Another process has imported tokens.',
-  known:
-    'TOKEN_LINK gives tokens that this store has already seen: they are in use or spent. Remove it, or set a new link.',
-  foreign:
-    'TOKEN_LINK was not imported: the token store belongs to another service. Correct RECRUITING_URL or TOKEN_STORE.',
-} as const;
+const KNOWN_LINK =
+  'The token link gives tokens that this store has already seen: they are in use or spent. Remove it, or set a new link.';
 
 /** Log lines of the loop: each failure and each trouble once, and its end. */
 class Reports {

@@ -4,12 +4,6 @@ import { agentHeaders, send, type ServiceAddress } from './service.ts';
 /** Why a token set could not be read. The message says what to do, and never contains the link or a token. */
 export class LinkError extends Error {
   override readonly name = 'LinkError';
-  /** Whether a retry may succeed. */
-  readonly isPassing: boolean;
-  constructor(message: string, { isPassing = false }: { isPassing?: boolean } = {}) {
-    super(message);
-    this.isPassing = isPassing;
-  }
 }
 
 const LINK_MS = 30_000;
@@ -32,7 +26,6 @@ export async function readLink(
   if (status === 0) {
     throw new LinkError(
       `${subject} cannot be read (${flaw}). Check the link, the network, HTTPS_PROXY and NODE_EXTRA_CA_CERTS.`,
-      { isPassing: true },
     );
   }
   if (status === 404 || status === 410) {
@@ -47,11 +40,10 @@ export async function readLink(
         'file, and run `tokens import <file>`.',
     );
   }
-  const isPassing = status >= 500 || status === 429;
-  const advice = isPassing
-    ? 'Wait until the service works again.'
-    : 'Check that it is the whole link that the personal account shows.';
-  throw new LinkError(`${subject} gives no token set (status ${status}). ${advice}`, { isPassing });
+  throw new LinkError(
+    `${subject} gives no token set (status ${status}). Check that it is the whole link that the personal account shows, and ` +
+      'that the service works.',
+  );
 }
 
 const LARGEST_FILE = 64 * 1024;

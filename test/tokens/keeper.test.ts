@@ -235,8 +235,8 @@ test.each<Row>([
   },
   {
     fault:
-      'a token that never worked is refused as expired: renewed after 30 s, the next after a minute',
-    happens: [25_000, ask, 6_000, ask, 55_000, ask, 6_000, ask],
+      'a token that never worked is refused as expired: it is renewed after a minute, and so is the next',
+    happens: [55_000, ask, 6_000, ask, 55_000, ask, 6_000, ask],
     seen: [
       gets('no other'),
       sends(2),
@@ -469,13 +469,13 @@ test.each<Row>([
     alarms: [alarm],
   })),
   {
-    fault: 'a token link that cannot be read now is read again with growing pauses, and imported',
+    fault: 'a token link that cannot be read now is read again twice a minute, and imported',
     set: null,
     link: 'new',
-    faults: { link: new LinkError('The service is down.', { isPassing: true }) },
+    faults: { link: new LinkError('The service is down.') },
     happens: [
-      [ask, HOUR, sees(({ reads }) => reads() > 30 && reads() < 130)],
-      [{ link: undefined }, 6 * MINUTE, seesToken],
+      [ask, HOUR, sees(({ reads }) => reads() > 100 && reads() < 130)],
+      [{ link: undefined }, MINUTE, seesToken],
     ],
     seen: [gets('TOKENS_MISSING'), true, sends('new'), 'access-next'],
   },
