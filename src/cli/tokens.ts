@@ -50,7 +50,7 @@ export async function tokensImport(
     const pair = await readSource(source, tokens, terminal);
     const outcome = await holder.import(pair, replace).catch((error: unknown) => {
       throw new CommandError(
-        `${storeProblem(error, store).message} It may have been imported all the same: check \`tokens status\`. The link still works.`,
+        `${(error as Error).message} It may have been imported all the same: check \`tokens status\`. The link still works.`,
       );
     });
     if (outcome !== 'imported') throw notImported(outcome, holder.state!);

@@ -82,7 +82,7 @@ export interface TokenKeeper {
    *
    * @param options.replace whether it may replace tokens that are in use. Default: false
    * @returns `known`: this store has already seen the refresh token, which is in use or spent. `in use`: nothing was
-   *   replaced. `foreign`: the store belongs to another endpoint
+   *   replaced
    * @throws an error with `extensions.code`: TOKENS_LOST if the service refuses the refresh token. UPSTREAM_UNAUTHORIZED
    *   if it refuses the client: then the pair is stored, and exchanged once the client is accepted
    */

@@ -54,8 +54,8 @@ export function mistakeError(why: string) {
 export function storeError(cause: unknown) {
   return new OperatorError(
     'INTERNAL_SERVER_ERROR',
-    `The token store fails (${(cause as Error).message}), so the access token cannot be refreshed. Repair the disk or the ` +
-      'database server; a running process then goes on by itself.',
+    `The token store fails (${(cause as Error).message}). Repair the disk or the database server; a running process then goes on by ` +
+      'itself.',
     { cause },
   );
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
-import type { Emergency, Unsaved } from './emergency.ts';
+import type { Emergency } from './emergency.ts';
 import {
   fatalError,
   foreignStore,
@@ -98,14 +98,10 @@ export class TokenHolder {
   #isRead = false;
   /** Whether the held pair, which the store lacks, lies in an emergency file. */
   #isInFile = false;
-  /** The emergency file of an exchange whose pair is being saved. */
-  #saving: string | undefined;
   /** The store's clock minus `elapsed`. */
   #ahead: number;
   /** An emergency file that cannot be opened: it may hold the next pair. */
   #unreadable: { readonly path: string; readonly why: string } | undefined;
-  /** The generation whose access token the service refused as expired. */
-  #expiredGeneration = 0;
   #looking: Promise<State | null> | undefined;
   #exchanging: Promise<State> | undefined;
   #isClosing = false;
@@ -150,7 +146,6 @@ export class TokenHolder {
     const { store, clock, serviceUrl, log } = this.#parts;
     this.#keepInFile();
     const before = this.#state;
-    const isFirst = !this.#isRead;
     const { state: read, now } = await store.read();
     this.#isRead = true;
     this.#ahead = now - clock.elapsed();
@@ -162,8 +157,6 @@ export class TokenHolder {
     const isBehind = !state || (state.id === held?.id && state.generation < held.generation);
     if (!held || !isBehind) {
       if (state) this.#adopt(state);
-      const isOfOther = state === read && read?.generation !== held?.generation;
-      if (read && isOfOther && !isFirst) log.info({ generation: read.generation }, TAKEN_OVER);
       return this.#state;
     }
     this.#isShown = false;
@@ -186,12 +179,12 @@ export class TokenHolder {
     this.#unreadable = undefined;
     let newest: State | undefined;
     for (const file of emergency.read()) {
-      if (isUnreadable(file)) {
+      if ('why' in file) {
         this.#unreadable = file;
         continue;
       }
       const { path, received, at } = file;
-      if (received.service !== serviceUrl || path === this.#saving) continue;
+      if (received.service !== serviceUrl) continue;
       const age = Math.max(0, this.now - at);
       const state = await store.update(save(received, age, by));
       // The pair of another store stays where it is.
@@ -217,26 +210,15 @@ export class TokenHolder {
     this.#isInFile = false;
   }
 
-  /** @throws whatever the store throws */
-  async import(pair: Pair, replace: boolean): Promise<Imported> {
-    const { serviceUrl: service, by, store } = this.#parts;
-    const rule = importPair({ pair, service, by, replace });
-    const { state, outcome } = await store.update((before, now) => {
-      const { next, result } = rule(before, now);
-      const done = { state: next ?? before, outcome: result };
-      return next ? { next, result: done } : { result: done };
-    });
-    if (state && outcome !== 'foreign') this.#adopt(state);
-    return outcome;
+  /** @throws a coded error if the store fails: the pair may have been imported all the same */
+  import(pair: Pair, replace: boolean): Promise<Imported> {
+    const { serviceUrl: service, by } = this.#parts;
+    return this.#update(importPair({ pair, service, by, replace }));
   }
 
   /** Reports that the service refused the newest access token as expired. */
   async expire(state: State): Promise<State> {
-    this.#expiredGeneration = state.generation;
-    const isOpen = state.claim !== null || state.refusals > 0;
-    // Otherwise the refresh that follows replaces the token anyway.
-    if (!isOpen || this.now >= state.expiresAt) return state;
-    await this.#update(expired(state.generation));
+    if (this.now < state.expiresAt) await this.#update(expired(state.generation));
     return this.#state ?? state;
   }
 
@@ -325,22 +307,16 @@ export class TokenHolder {
     // Before the store, which can take seconds to fail: a kill in this time must not lose the pair.
     const isInFile = emergency.put(next, this.now);
     const path = emergency.pathOf(next);
-    this.#saving = path;
     try {
       const stored = await this.#update(rule);
-      if (stored.id === next.id) {
-        emergency.remove(path);
-        log.info({ generation: next.generation }, 'access token refreshed');
-      } else {
-        log.error({ path, isInFile }, OTHER_STORE);
-      }
+      // Other tokens may have been imported into an emptied store: the pair stays in its file then.
+      if (stored.id === next.id) emergency.remove(path);
+      log.info({ generation: next.generation }, 'access token refreshed');
     } catch (error) {
       this.#adopt(rule(from, this.now).result);
       this.#isShown = false;
       this.#isInFile = isInFile;
       log.fatal({ err: error, isInFile }, 'The new token pair could not be saved.');
-    } finally {
-      this.#saving = undefined;
     }
     return this.#state ?? from;
   }
@@ -357,7 +333,7 @@ export class TokenHolder {
     const { service, steps } = this.#parts;
     const newer = await this.#newerThan(from, WINNER_MS).catch(() => undefined);
     if (newer) return newer;
-    const isKnown = this.#expiredGeneration === from.generation || this.now >= from.expiresAt;
+    const isKnown = this.now >= from.expiresAt;
     // Where the access token is refused as well, it was not too early.
     const verdict = isKnown ? undefined : await service.check?.(from.pair.accessToken);
     const isExpired = isKnown || verdict?.kind === 'refused';
@@ -407,8 +383,6 @@ export class TokenHolder {
   }
 }
 
-const TAKEN_OVER = 'tokens that another process has saved are in use';
-
 const PUT_BACK =
   'the token store lacked the newest pair, which was put back. Find out who emptied the store or restored a copy of it, or why the ' +
   'database lost a commit.';
@@ -416,17 +390,9 @@ const PUT_BACK =
 const UNEXPECTED =
   'the service answered a refresh in an unexpected way, and its pair was taken. Report the flaw to the service.';
 
-const OTHER_STORE =
-  'Other tokens were imported into an emptied store during a refresh. They are used, and the pair of the refresh stays in its ' +
-  'emergency file: remove that once nobody needs its pair.';
-
 const ENDINGS = {
   unclear: 'The service gave no clear answer to a refresh. The refresh token may be spent.',
   refused:
     'The service refused the refresh token: too early, or spent. It is sent again, not before the access token has expired.',
   lost: 'The refresh token is spent or revoked.',
 };
-
-function isUnreadable(file: Unsaved): file is Extract<Unsaved, { why: string }> {
-  return 'why' in file;
-}

@@ -270,9 +270,7 @@ class TokenKeeper {
    *   refresh token, or the exchange itself: then the pair is in the store, and is exchanged once that is corrected
    */
   async import(pair: Pair, replace: boolean): Promise<Imported> {
-    const outcome = await this.#holder.import(pair, replace).catch((error: unknown) => {
-      throw storeError(error);
-    });
+    const outcome = await this.#holder.import(pair, replace);
     this.#pause = undefined;
     this.#nap.abort();
     if (outcome === 'imported') await this.#firstExchange();

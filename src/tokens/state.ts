@@ -171,11 +171,10 @@ interface Import {
 }
 
 /** `known`: this store has already seen the refresh token, which is therefore in use or spent. */
-export type Imported = 'imported' | 'in use' | 'known' | 'foreign';
+export type Imported = 'imported' | 'in use' | 'known';
 
 export function importPair({ pair, service, by, replace }: Import): Rule<Imported> {
   return (state, now) => {
-    if (state && state.service !== service) return { result: 'foreign' };
     const fingerprint = fingerprintOf(pair);
     if (state?.events.some((event) => event.fingerprint === fingerprint)) {
       return { result: 'known' };

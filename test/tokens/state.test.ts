@@ -219,7 +219,6 @@ test('an import begins another set, and keeps the id of the store, its history a
 });
 
 test.each<[string, State, ReturnType<typeof importOf>, string]>([
-  ['of another service', { ...state, service: 'https://o' }, importOf('new', true), 'foreign'],
   ['with a set in use', state, importOf('new'), 'in use'],
   ['with a lost set', lost, importOf('new'), 'imported'],
   ['whose set was moved', moved, importOf('new'), 'imported'],
