@@ -16,7 +16,6 @@ import {
   isLive,
   isUncertain,
   moveTo,
-  pausedUntil,
   receiveMove,
   save,
   successor,
@@ -245,7 +244,7 @@ async function exchange(
   const { now } = holder;
   const state = holder.state!;
   const isFree = recovers || state.refusals === 0;
-  const wait = Math.max(0, (isFree ? pausedUntil(state, now) : dueAt(state, now, 0)) - now);
+  const wait = Math.max(0, (isFree ? state.notBefore : dueAt(state, now, 0)) - now);
   if (wait > SOON_MS) {
     throw nothingSent(
       `The service has refused the refresh token, or asked for a pause: the next refresh is due in ${duration(Math.ceil(wait / 1000))}. ` +
@@ -390,15 +389,14 @@ async function move({ holder, store, by }: HeldTokens, state: State, other: Toke
   const there = await explained(
     other,
     other.update((found, now) => ({
-      result: { id: found?.id, now, outcome: receiveMove(state, 0, by)(found, now).result },
+      result: { id: found?.id, outcome: receiveMove(state, by)(found, now).result },
     })),
   );
   if (there.id === state.id) throw new CommandError(SAME_STORE, 2);
   if (there.outcome === 'in use') throw inUseThere;
-  const behind = holder.now - there.now;
   const given = await explained(store, store.update(moveTo(other.description, by)));
   if (given.kind !== 'moved') throw await notMoved(holder);
-  const receiving = other.update(receiveMove(given.state, behind, by));
+  const receiving = other.update(receiveMove(given.state, by));
   const outcome = await explained(other, receiving, BETWEEN);
   if (outcome === 'in use') throw inUseThere;
 }

@@ -10,7 +10,7 @@ import {
 import { endIsNear, healthOf, lineOn, type TokenHealth, type Trouble } from './health.ts';
 import { TokenHolder, type HolderParts } from './holder.ts';
 import type { Pair } from './pair.ts';
-import { dueAt, isLost, isUncertain, pausedUntil, type Imported, type State } from './state.ts';
+import { dueAt, isLost, isUncertain, type Imported, type State } from './state.ts';
 import { StoreUnavailable } from './store.ts';
 
 /** The access token that a request is sent with. */
@@ -204,7 +204,7 @@ class TokenKeeper {
   #mayBeSentAt(state: State): number {
     const { now } = this.#holder;
     const isOpen = state.refusals > 0 || isUncertain(state, now);
-    return isOpen ? dueAt(state, now, this.#jitter) : pausedUntil(state, now);
+    return isOpen ? dueAt(state, now, this.#jitter) : state.notBefore;
   }
 
   /** All callers share one refresh, and the pause after one that failed. */

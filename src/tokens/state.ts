@@ -119,12 +119,7 @@ export function isLost(state: State, now: number): boolean {
  * @param jitter 0 to 1: replicas with different values do not all wake up at once
  */
 export function dueAt(state: State, now: number, jitter: number): number {
-  return Math.max(pausedUntil(state, now), dueByItself(state, now, jitter));
-}
-
-/** Until when the service asked for a pause. A later time comes from a clock that was set back. */
-export function pausedUntil({ notBefore }: State, now: number): number {
-  return notBefore - now <= LONGEST_PAUSE_MS ? notBefore : 0;
+  return Math.max(state.notBefore, dueByItself(state, now, jitter));
 }
 
 function dueByItself(state: State, now: number, jitter: number): number {
@@ -135,22 +130,18 @@ function dueByItself(state: State, now: number, jitter: number): number {
   // Refused before the expiry, it may only have been too early; and the clocks of the service's servers may differ.
   if (refusals > 0) {
     const delay = AFTER_REFUSAL_MS[Math.min(refusals, AFTER_REFUSAL_MS.length) - 1]!;
-    // Where the clock of the store was set back, neither time says anything. An import has one more try, for the expiry.
-    const expiry = !imported && savedAt > now + CLOCKS_DIFFER_MS ? 0 : expiresAt;
-    return Math.max(expiry, refusedAt > now + CLOCKS_DIFFER_MS ? 0 : refusedAt) + delay;
+    return Math.max(expiresAt, refusedAt) + delay;
   }
   // It may be spent: as long as the access token works, there is something to lose.
   if (claim) {
     const over = isLive(claim, now) ? claim.until : 0;
     return Math.max(over, end - Math.min(LAST_MINUTES_MS, life / 10));
   }
-  // Of unknown age, also where the clock of the store was set back.
-  if (imported || savedAt > now + CLOCKS_DIFFER_MS) return 0;
+  // Of unknown age.
+  if (imported) return 0;
   return refusesEarly ? expiresAt : savedAt + life * (2 / 3) * (1 - jitter / 20);
 }
 
-/** A time of the past that is this far ahead was written before the clock of the store was set back. */
-const CLOCKS_DIFFER_MS = 60_000;
 const LAST_MINUTES_MS = 5 * 60_000;
 const AFTER_REFUSAL_MS = [5_000, 60_000, 600_000];
 
@@ -218,7 +209,7 @@ export function takeClaim(request: ClaimRequest): Rule<boolean> {
     }
     if (state.claim?.attempt === attempt) return { result: isLive(state.claim, now) };
     const isOthers = isLive(state.claim, now) || (state.claim?.attempt ?? null) !== over;
-    if (isOthers || (isLost(state, now) && !evenIfLost) || now < pausedUntil(state, now)) {
+    if (isOthers || (isLost(state, now) && !evenIfLost) || now < state.notBefore) {
       return { result: false };
     }
     const before = state.claim && { ...state.claim, over: null };
@@ -359,27 +350,16 @@ export function moveTo(target: string, by: string): Rule<Move> {
   };
 }
 
-/**
- * Places a set that was moved here. Only into a store without tokens, or again into the one that has this set.
- *
- * @param behind ms that the clock of this store is behind the clock of the one that the set comes from
- */
-export function receiveMove(moved: State, behind: number, by: string): Rule<'placed' | 'in use'> {
+/** Places a set that was moved here. Only into a store without tokens, or again into the one that has this set. */
+export function receiveMove(moved: State, by: string): Rule<'placed' | 'in use'> {
   return (state, now) => {
     // The generation tells a move that is repeated from a set that comes back.
     const isRepeated = state?.set === moved.set && state.generation > moved.generation;
     if (isRepeated) return { result: 'placed' };
     if (state && !isLost(state, now) && state.movedTo === null) return { result: 'in use' };
-    const shifted = {
-      savedAt: moved.savedAt - behind,
-      expiresAt: moved.expiresAt - behind,
-      notBefore: moved.notBefore - behind,
-      refusedAt: moved.refusedAt - behind,
-    };
     const generation = Math.max(moved.generation, state?.generation ?? 0) + 1;
     const next: State = {
       ...moved,
-      ...shifted,
       id: state?.id ?? randomUUID(),
       generation,
       movedTo: null,
