@@ -1,23 +1,17 @@
 import { hostname } from 'node:os';
-import { dirname, resolve } from 'node:path';
 import process from 'node:process';
 import pino, { type Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import { isSecureUrl, readStoreAddress } from '../config/values.ts';
-import { codedError, OperatorError, OperatorMistake } from '../errors.ts';
-import { emergencyIn, type Emergency } from '../tokens/emergency.ts';
-import { storeProblem } from '../tokens/errors.ts';
+import { OperatorMistake } from '../errors.ts';
+import { emergencyFor, openTokenStore } from '../setup/custody.ts';
 import type { TokenHealth } from '../tokens/health.ts';
 import { openTokenKeeper, type AccessToken } from '../tokens/keeper.ts';
-import { LONGEST_LIFE, readPair, type Lifetimes } from '../tokens/pair.ts';
-import { openPostgresStore } from '../tokens/postgres.ts';
-import { createSealer, type Sealer } from '../tokens/seal.ts';
+import { LONGEST_LIFE, readPair } from '../tokens/pair.ts';
 import { exchangeAt, proxyAgent, type ClientCredentials } from '../tokens/service.ts';
-import { openSqliteStore } from '../tokens/sqlite.ts';
 import type { Imported } from '../tokens/state.ts';
-import type { TokenStore } from '../tokens/store.ts';
 
-export type { AccessToken, ClientCredentials, Imported, Lifetimes, TokenHealth };
+export type { AccessToken, ClientCredentials, Imported, TokenHealth };
 
 export interface TokenKeeperOptions {
   /** The token endpoint (RFC 6749, 3.2). HTTPS, or HTTP on this machine. The store belongs to this address. */
@@ -34,18 +28,12 @@ export interface TokenKeeperOptions {
   /** Encrypt the store: 32 bytes each, the newest first. Default: not encrypted. */
   readonly keys?: readonly Uint8Array[];
   /**
-   * A folder on a disk that outlives the process, for a pair that cannot be saved yet. Default: that of the SQLite file;
-   * PostgreSQL needs one.
+   * A folder on a disk that outlives the process, for a pair that cannot be saved yet. Default: that of the SQLite file, or
+   * `data/rescue`.
    */
   readonly rescueFolder?: string;
-  /** Whether an answer without a new refresh token is normal (RFC 6749, 6). Otherwise it is logged. Default: true */
-  readonly mayKeepToken?: boolean;
-  /** Lifetimes in seconds, where the answers have none. Default: an hour, and a refresh token without an end. */
-  readonly lifetimes?: Partial<Lifetimes>;
   /** Whether the `WWW-Authenticate` header of a 401 reports an expired access token. Default: each one may. */
   readonly meansExpired?: (challenge: string) => boolean;
-  /** Sends the requests of `fetch`. Default: the global one. */
-  readonly fetch?: typeof fetch;
   /** Default: warnings and errors on the standard error. */
   readonly log?: Logger;
 }
@@ -92,44 +80,39 @@ export interface TokenKeeper {
   ): Promise<Imported>;
   /** What is wrong, if anything, and the times left in seconds. Reads neither the store nor the service. */
   health(): TokenHealth;
-  /**
-   * Begins no exchange any more, and waits until the newest pair is safe. The other methods, but `health`, reject from then
-   * on with the code UPSTREAM_UNREACHABLE.
-   */
+  /** Begins no exchange any more, waits until the newest pair is safe, and closes the store. Call nothing after it. */
   close(): Promise<void>;
 }
 
-const HOUR = 3_600;
+/** Lifetimes in seconds where the answers have none. A refresh token has no end then. */
+const LIFETIMES = { accessToken: 3_600, refreshToken: LONGEST_LIFE };
 
 /**
  * Opens the store and keeps its tokens alive. A store without tokens waits for `import`, of this process or another.
  *
- * @throws Error for the operator: an option is wrong. With `extensions.code` INTERNAL_SERVER_ERROR: the store cannot be
- *   opened, or belongs to another endpoint. A database server that is down is no error here: it is asked again later
+ * @throws Error for the operator: an option is wrong, or the store cannot be opened, or belongs to another endpoint. A
+ *   store that is only unavailable is no error here, such as a database server that is down: it is read again later
  */
 export async function createTokenKeeper(options: TokenKeeperOptions): Promise<TokenKeeper> {
-  const { client, fields = {}, mayKeepToken = true, keys = [], meansExpired } = options;
-  const { log = pino({ level: 'warn' }, pino.destination(2)), fetch: send = fetch } = options;
-  const { endpoint, path, postgres, rescueFolder } = checked(options);
-  const lifetimes = { accessToken: HOUR, refreshToken: LONGEST_LIFE, ...options.lifetimes };
-  const sealer = createSealer(keys);
-  const emergency = emergencyIn(rescueFolder, sealer);
-  const store = await openStore({ path, postgres, sealer, emergency });
+  const { client, fields = {}, keys: tokenStoreKeys = [], rescueFolder, meansExpired } = options;
+  const { log = pino({ level: 'warn' }, pino.destination(2)) } = options;
+  const { endpoint, tokenStore } = checked(options);
+  const settings = { tokenStore, tokenStoreKeys, tokenRescueDir: rescueFolder };
+  const store = openTokenStore(tokenStore, settings);
   const http = proxyAgent(process.env);
+  const exchange = exchangeAt({
+    url: endpoint,
+    http,
+    client,
+    fields,
+    mayKeepToken: true,
+    lifetimes: LIFETIMES,
+    settings: '`endpoint`, `client`, `fields`',
+  });
   const keeper = await openTokenKeeper({
     store,
-    service: {
-      exchange: exchangeAt({
-        url: endpoint,
-        http,
-        client,
-        fields,
-        mayKeepToken,
-        lifetimes,
-        settings: '`endpoint`, `client`, `fields`',
-      }),
-    },
-    emergency,
+    service: { exchange },
+    emergency: emergencyFor(settings),
     serviceUrl: endpoint.href,
     by: `${hostname()}/${process.pid}`,
     clock: systemClock,
@@ -137,14 +120,12 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
     ...(meansExpired && { meansExpired }),
   }).catch(async (error: unknown) => {
     await store.close();
-    throw unusable(error, store);
+    throw error;
   });
   let closed: Promise<void> | undefined;
-  const whileOpen = <T>(work: () => Promise<T>): Promise<T> =>
-    closed ? Promise.reject(codedError('UPSTREAM_UNREACHABLE', CLOSED)) : awake(work);
-  const token = () => whileOpen(async () => keeper.token());
+  const token = () => awake(async () => keeper.token());
   const afterRefusal: TokenKeeper['afterRefusal'] = (refused, challenge = '', replays = 0) =>
-    whileOpen(() => keeper.afterRefusal(refused, challenge, replays));
+    awake(() => keeper.afterRefusal(refused, challenge, replays));
   return {
     token,
     afterRefusal,
@@ -155,7 +136,7 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
       for (let replays = 0; ; replays += 1) {
         const request = new Request(input, init);
         request.headers.set('authorization', `Bearer ${current.value}`);
-        const response = await send(request);
+        const response = await fetch(request);
         if (response.ok) keeper.accepted(current);
         if (response.status !== 401 || closed) return response;
         const challenge = response.headers.get('www-authenticate') ?? '';
@@ -167,9 +148,9 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
       }
     },
     import: async (answer, { replace = false } = {}) => {
-      const pair = readPair(answer, undefined, lifetimes);
+      const pair = readPair(answer, undefined, LIFETIMES);
       if (!pair) throw new OperatorMistake(NO_PAIR);
-      return whileOpen(() => keeper.import(pair, replace));
+      return awake(() => keeper.import(pair, replace));
     },
     health: () => keeper.health(),
     close: () =>
@@ -181,53 +162,10 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
   };
 }
 
-const CLOSED = 'The token keeper is closed, so nothing was sent. Create another one.';
-
-/** A file or folder that cannot be opened is a mistake; a database server may only be down. */
-async function openStore(parts: {
-  readonly path: string | undefined;
-  readonly postgres: string | undefined;
-  readonly sealer: Sealer;
-  readonly emergency: Emergency;
-}): Promise<TokenStore> {
-  const { path = '', postgres, sealer, emergency } = parts;
-  const server = postgres === undefined ? undefined : openPostgresStore(postgres, sealer);
-  try {
-    const store = server ?? openSqliteStore(path, sealer);
-    if (!server) await store.read();
-    emergency.read();
-    return store;
-  } catch (error) {
-    await server?.close();
-    throw unusable(error, server ?? { description: `sqlite:${path}` });
-  }
-}
-
-function unusable(error: unknown, store: Pick<TokenStore, 'description'>): OperatorError {
-  const { message } = storeProblem(error, store);
-  return forProgram(
-    new OperatorError('INTERNAL_SERVER_ERROR', message, { needsOperator: true, cause: error }),
-  );
-}
-
-/** A program that waits changes nothing about what only people can correct. */
-function forProgram<T>(error: T): T {
-  if (error instanceof OperatorError && error.forCallers.needsOperator) {
-    delete error.extensions['retryAfter'];
-  }
-  return error;
-}
-
 /** The timers of a keeper let an idle process end, but not one that waits for a token. */
 async function awake<T>(work: () => Promise<T>): Promise<T> {
   const timer = setInterval(() => {}, 2 ** 30);
-  try {
-    return await work();
-  } catch (error) {
-    throw forProgram(error);
-  } finally {
-    clearInterval(timer);
-  }
+  return work().finally(() => clearInterval(timer));
 }
 
 /** Only the waiting ends with the signal: an exchange belongs to the process. */
@@ -253,25 +191,17 @@ function isSentOnce(of: RequestInfo | URL | RequestInit | undefined): boolean {
   return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
 }
 
-function checked({ endpoint, store, rescueFolder }: TokenKeeperOptions) {
+function checked({ endpoint, store }: TokenKeeperOptions) {
   if (!isSecureUrl(endpoint)) {
     throw new OperatorMistake(
       'The endpoint must begin with https:// (http:// is allowed only for this machine).',
     );
   }
-  const address = readStoreAddress(store);
-  if (!address) {
+  const tokenStore = readStoreAddress(store);
+  if (!tokenStore) {
     throw new OperatorMistake(
       'The store must be sqlite:<file> or postgres://<user>:<password>@<host>/<database>.',
     );
   }
-  const path = address.kind === 'sqlite' ? resolve(address.path) : undefined;
-  const folder = rescueFolder ?? (path && dirname(path));
-  if (folder === undefined) {
-    throw new OperatorMistake(
-      'With PostgreSQL, rescueFolder must name a folder on a disk that outlives the process: a pair waits there until it is saved.',
-    );
-  }
-  const postgres = address.kind === 'postgres' ? address.url : undefined;
-  return { endpoint: new URL(endpoint), path, postgres, rescueFolder: resolve(folder) };
+  return { endpoint: new URL(endpoint), tokenStore };
 }

@@ -3,11 +3,10 @@ import type { Config } from '../config.ts';
 import type { CheckedConfig } from '../config/gateway-config.ts';
 import { createGateway, createManagedExecutor, type Gateway } from '../gateway.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
-import { storeProblem } from '../tokens/errors.ts';
 import { NO_EMERGENCY, type Emergency } from '../tokens/emergency.ts';
 import { createSealer } from '../tokens/seal.ts';
 import { openSqliteStore } from '../tokens/sqlite.ts';
-import { StoreUnavailable, type TokenStore } from '../tokens/store.ts';
+import type { TokenStore } from '../tokens/store.ts';
 import { emergencyFor, keeperParts, openTokenStore } from './custody.ts';
 import type { Machine } from './machine.ts';
 import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
@@ -39,10 +38,6 @@ export async function openAccess({ config, closeAtEnd }: Setup): Promise<Service
   const { recruitingUrl, tokenLink } = config;
   if (recruitingUrl === undefined) return sandboxInside(closeAtEnd);
   const store = closeAtEnd(openTokenStore(config.tokenStore, config));
-  await store.read().catch((error: unknown) => {
-    // One that is unavailable now is read again later.
-    if (!(error instanceof StoreUnavailable)) throw storeProblem(error, store);
-  });
   return { settings: { recruitingUrl, tokenLink }, store, emergency: emergencyFor(config) };
 }
 

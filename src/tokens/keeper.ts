@@ -87,8 +87,9 @@ class TokenKeeper {
 
   async open(): Promise<void> {
     await this.#holder.look().catch((error: unknown) => {
-      if (!(error instanceof StoreUnavailable)) throw error;
-      this.#reports.failed(storeProblem(error, this.#parts.store));
+      const problem = storeProblem(error, this.#parts.store);
+      if (!(error instanceof StoreUnavailable)) throw problem;
+      this.#reports.failed(problem);
     });
     this.#parts.store.watch(() => void this.#holder.look().catch(() => {}));
     // Requests wait for the first try only: a link that is unavailable would hold them for ever.
@@ -345,7 +346,7 @@ class TokenKeeper {
     try {
       const outcome = await this.#holder.import(await link.read(), false);
       if (outcome === 'known') throw new OperatorMistake(KNOWN_LINK);
-      log.info({ outcome }, 'The token link was read.');
+      if (outcome === 'imported') log.info('The token link was imported.');
     } catch (error) {
       // Another process may have imported the set since the store was read: its first refresh ends the link.
       await this.#holder.look().catch(() => {});

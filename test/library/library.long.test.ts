@@ -125,7 +125,9 @@ test('a gateway opens while its database is down, and answers with a code until 
   const { ask } = await open({ settings: { TOKEN_STORE, TOKEN_RESCUE_DIR: folder.path }, log });
   expect(await ask(ALL)).toMatchObject(withCode('INTERNAL_SERVER_ERROR'));
   // Described as in the gateway's own log, and not as pino does it.
-  const described = expect.objectContaining({ cause: expect.objectContaining({ type: 'Error' }) });
+  const described = expect.objectContaining({
+    cause: expect.objectContaining({ type: 'StoreUnavailable' }),
+  });
   expect(logged).toContainEqual(expect.objectContaining({ err: described }));
 });
 

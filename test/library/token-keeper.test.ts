@@ -56,19 +56,17 @@ test.each<[string, (url: string, signal: AbortSignal) => Parameters<typeof fetch
   },
 );
 
-test('a token without a lifetime lives an hour, or as the option says, also before it was exchanged', async () => {
+test('a token without a lifetime lives an hour, also before it was exchanged', async () => {
   const withoutLifetime = { access_token: 'access', refresh_token: 'refresh' };
-  const secondsLeft = async (options: Partial<TokenKeeperOptions>, answer = cut) => {
-    const { keeper, service } = await openKeeper(options);
+  const next = json({ access_token: 'next', refresh_token: 'next' });
+  for (const answer of [next, cut]) {
+    const { keeper, service } = await openKeeper();
     service.tokenAnswers.next(...Array.from({ length: 9 }, () => answer));
     await keeper.import(withoutLifetime).catch(() => {});
-    return keeper.health().accessSecondsLeft;
-  };
-  const exchanged = json({ access_token: 'next', refresh_token: 'next' });
-  const lifetimes = { accessToken: 100_000 };
-  expect(await secondsLeft({}, exchanged)).toBeCloseTo(3_600, -2);
-  expect(await secondsLeft({ lifetimes }, exchanged)).toBeCloseTo(100_000, -2);
-  expect(await secondsLeft({ lifetimes })).toBeCloseTo(100_000, -2);
+    const { accessSecondsLeft, ...others } = keeper.health();
+    expect(accessSecondsLeft).toBeCloseTo(3_600, -2);
+    expect(others).not.toHaveProperty('refreshSecondsLeft');
+  }
 });
 
 test('a 401 that does not mean expiry is returned and reported until a token is accepted, and nothing is exchanged for it', async () => {
@@ -88,10 +86,7 @@ test('a 401 that does not mean expiry is returned and reported until a token is 
 
 test('without tokens the error has the code TOKENS_MISSING, and tokens that were seen are not imported again', async () => {
   const { keeper, signIn } = await openKeeper();
-  const error = await keeper.token().catch((reason: unknown) => reason);
-  // Waiting does not help, so there is no `retryAfter`.
-  expect(error).toMatchObject({ extensions: { code: 'TOKENS_MISSING' } });
-  expect(error).not.toHaveProperty('extensions.retryAfter');
+  await expect(keeper.token()).rejects.toMatchObject({ extensions: { code: 'TOKENS_MISSING' } });
   expect(keeper.health().troubles).toEqual(['missing']);
   await expect(keeper.import({ access_token: 'a' })).rejects.toThrow(/not the answer of a token/);
   expect(await keeper.import(signIn)).toBe('imported');
@@ -99,19 +94,13 @@ test('without tokens the error has the code TOKENS_MISSING, and tokens that were
   expect(await keeper.import({ ...signIn, refresh_token: 'other' })).toBe('in use');
 });
 
-const UNUSABLE = { extensions: { code: 'INTERNAL_SERVER_ERROR' } };
-
-test.each<[Partial<TokenKeeperOptions>, RegExp, object?]>([
+test.each<[Partial<TokenKeeperOptions>, RegExp]>([
   [{ endpoint: 'http://example.com/token' }, /must begin with https/],
   [{ store: 'tokens.db' }, /must be sqlite:<file> or postgres:/],
-  [{ store: 'postgres://me@host/base' }, /rescueFolder must name a folder/],
-  [{ store: 'sqlite:/proc' }, /it is a folder\..*Check its address/, UNUSABLE],
-  [{ store: 'sqlite:/proc/tokens.db' }, /ENOENT.*Check its address/, UNUSABLE],
-  [{ store: 'sqlite:/dev/null/tokens.db' }, /(ENOTDIR|EEXIST).*Check its address/, UNUSABLE],
-])('the options %j are refused, with what to do', async (wrong, message, more = {}) => {
+  [{ store: 'sqlite:/proc/tokens.db' }, /ENOENT.*Check its address/],
+])('the options %j are refused, with what to do', async (wrong, message) => {
   const right = { endpoint: 'https://example.com', store: 'sqlite:x.db' };
-  const refusal = { message: expect.stringMatching(message), ...more };
-  await expect(createTokenKeeper({ ...right, ...wrong })).rejects.toMatchObject(refusal);
+  await expect(createTokenKeeper({ ...right, ...wrong })).rejects.toThrow(message);
 });
 
 test('a store of another endpoint is refused, and is closed again', async () => {
@@ -122,33 +111,11 @@ test('a store of another endpoint is refused, and is closed again', async () => 
   await keeper.close();
   using closed = vi.spyOn(DatabaseSync.prototype, 'close');
   const other = createTokenKeeper({ endpoint: 'https://other.example.com/token', store });
-  await expect(other).rejects.toMatchObject({
-    message: expect.stringContaining('belongs to'),
-    ...UNUSABLE,
-  });
+  await expect(other).rejects.toThrow('belongs to');
   expect(closed).toHaveBeenCalledOnce();
 });
 
-test('a keeper that was closed sends nothing, has closed its store, and can be closed again', async () => {
-  const { keeper, url, service, signIn } = await openKeeper();
-  await keeper.import(signIn);
-  const token = await keeper.token();
-  using closed = vi.spyOn(DatabaseSync.prototype, 'close');
-  await keeper.close();
-  expect(closed).toHaveBeenCalledOnce();
-  const calls = [
-    keeper.token(),
-    keeper.fetch(url),
-    keeper.afterRefusal(token),
-    keeper.import({ ...signIn, refresh_token: 'other' }),
-  ];
-  const refusal = { extensions: { code: 'UPSTREAM_UNREACHABLE' } };
-  for (const call of calls) await expect(call).rejects.toMatchObject(refusal);
-  expect(service.received).toEqual([]);
-  await keeper.close();
-});
-
-test('close keeps the store open until the pair of an exchange under way is saved', async () => {
+test('close keeps the store open until the pair of an exchange under way is saved, and may be called again', async () => {
   const { keeper, service, signIn } = await openKeeper();
   const exchange = service.tokenAnswers.hold('before');
   const imported = keeper.import(signIn);
@@ -160,18 +127,14 @@ test('close keeps the store open until the pair of an exchange under way is save
   exchange.release();
   expect(await imported).toBe('imported');
   await closing;
+  await keeper.close();
   expect(closed).toHaveBeenCalledOnce();
 });
 
 test('fetch returns a 401 that arrives once the keeper is closed', async () => {
-  const ends = { close: async () => {} };
-  const send = async () => {
-    await ends.close();
-    return new Response(null, { status: 401 });
-  };
-  const { keeper, url, signIn } = await openKeeper({ fetch: send });
+  const { keeper, url, service, signIn } = await openKeeper();
   await keeper.import(signIn);
-  ends.close = () => keeper.close();
+  service.answer((response) => void keeper.close().then(() => refused(response)));
   expect((await keeper.fetch(url)).status).toBe(401);
 });
 
