@@ -150,9 +150,7 @@ export function exchangeAt(endpoint: TokenEndpoint): TokenService['exchange'] {
       const advice = `nothing was sent, so check ${settings}, the network, HTTPS_PROXY and NODE_EXTRA_CA_CERTS`;
       return { kind: 'unsent', why: flaw === TOO_LATE ? flaw : `${flaw}: ${advice}` };
     }
-    const { authorization } = credentials.headers ?? {};
-    const secrets = [pair.refreshToken, pair.accessToken, client?.secret, authorization?.slice(6)];
-    return judge(pair, reply, endpoint, secrets);
+    return judge(pair, reply, endpoint);
   };
 }
 
@@ -193,17 +191,8 @@ export function agentHeaders(agent: string) {
   return { 'user-agent': agent, 'api-user-agent': agent, 'accept-encoding': 'identity' };
 }
 
-/**
- * Some services do not document the status of a success, so every 2xx that holds a token counts.
- *
- * @param secrets that were sent: an answer may repeat them
- */
-function judge(
-  sent: Pair,
-  reply: Reply,
-  endpoint: TokenEndpoint,
-  secrets: readonly (string | undefined)[],
-): Exchange {
+/** Some services do not document the status of a success, so every 2xx that holds a token counts. */
+function judge(sent: Pair, reply: Reply, endpoint: TokenEndpoint): Exchange {
   const { status, headers, text, flaw } = reply;
   const { mayKeepToken = false, lifetimes, settings } = endpoint;
   const document = parseJson(text);
@@ -213,9 +202,10 @@ function judge(
     const isExpected = mayKeepToken || pair.refreshToken !== sent.refreshToken;
     return { kind: 'granted', pair, ...(!isExpected && { flaw: 'no new refresh token' }) };
   }
-  const { error, error_description: description } = (document ?? {}) as Record<string, unknown>;
-  const said = [error, description].flatMap((part) => printable(part, secrets) ?? []);
-  const why = `${flaw ?? `status ${status}`}${said.length > 0 ? ` (${said.join(': ')})` : ''}`;
+  const { error } = (document ?? {}) as { readonly error?: unknown };
+  // A code is quoted, and nothing else: a description may repeat what was sent.
+  const code = typeof error === 'string' && /^[a-z_]{1,40}$/.test(error) ? ` (${error})` : '';
+  const why = `${flaw ?? `status ${status}`}${code}`;
   // Some services refuse an early refresh with a 403.
   const isRefusal = status === 400 || status === 403;
   if (isRefusal && error === 'invalid_grant') return { kind: 'invalid-grant', why };
@@ -245,19 +235,6 @@ const REFUSED_UNSEEN: readonly unknown[] = [
   'unsupported_grant_type',
   'invalid_scope',
 ];
-
-const LONGEST_WORDS = 200;
-
-/** The words of a service, for a log: one line, of bounded length, without what was sent to it. */
-function printable(text: unknown, secrets: readonly (string | undefined)[]): string | undefined {
-  if (typeof text !== 'string') return undefined;
-  const open = secrets.reduce<string>(
-    (left, secret = '') => (secret === '' ? left : left.replaceAll(secret, '…')),
-    text,
-  );
-  const line = open.replace(/[\p{C}\p{Z}]+/gu, ' ').trim();
-  return line === '' ? undefined : line.slice(0, LONGEST_WORDS);
-}
 
 function isRateLimit(error: unknown): boolean {
   return typeof error === 'string' && /THROTTL|RATE_LIMIT|TOO_MANY/i.test(error);
