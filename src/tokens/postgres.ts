@@ -197,51 +197,15 @@ function isMissingTable(error: unknown): boolean {
   return ((error as Error).cause as Partial<DatabaseError> | undefined)?.code === '42P01';
 }
 
-/** Turns an error of the driver into one that tells the operator what happened and what to do. */
+/** Only errors of the server have a severity. The others are of the connection, and may pass. */
 function explained(error: unknown): Error {
-  const { code = '', message, severity, syscall } = error as Failure;
-  // A socket that is not there belongs to a server that is not running. A file that is not there is a mistake.
-  const isFile = (code === 'ENOENT' || code === 'EACCES') && syscall !== 'connect';
-  const explanation = isFile
-    ? FILES
-    : (MISTAKES[code] ?? (/SSL/.test(message) ? NO_TLS : undefined));
-  if (explanation !== undefined) return new Error(explanation, { cause: error });
-  if (/CERT|SIGNATURE|ALTNAME/.test(code)) {
-    const advice = 'give its certificate authority with sslrootcert';
-    return new Error(`the certificate of the database server is not trusted (${code}): ${advice}`);
-  }
-  // Only errors of the server have a severity. The others are errors of the connection. 25P03 and 25P04 meet a process that
-  // stood still within its transaction.
+  const { code = '', message = '', severity } = error as Partial<DatabaseError>;
+  // 25P03 and 25P04 meet a process that stood still within its transaction.
   const isPassing = severity === undefined || /^(08|53|57|55|40|25006|25P0[34]|58|XX)/.test(code);
-  if (!isPassing) return new Error(`${message} (${code})`, { cause: error });
-  return new StoreUnavailable(PASSING[code] ?? message, { cause: error });
+  // Without a message where all addresses of a host refuse.
+  const why = message.includes(code) ? message : `${message} (${code})`.trim();
+  return isPassing ? new StoreUnavailable(why, { cause: error }) : new Error(why, { cause: error });
 }
-
-type Failure = Error & Partial<DatabaseError> & { readonly syscall?: string };
-
-const FILES =
-  'a file that its address names (sslrootcert, sslcert or sslkey) is missing or cannot be read';
-
-const NO_TLS =
-  'the database server does not offer TLS, and the address of the store requires it: configure TLS there, or set sslmode=disable';
-
-const MISTAKES: Readonly<Record<string, string>> = {
-  '28P01': 'the database server refuses the user or the password',
-  '28000': 'the database server refuses the user, or a connection from here',
-  '3D000': 'the database server has no database of the name in its address: create it',
-  '3F000': 'the database has no schema for this user: create it, owned by that user',
-  '42501': 'the database user lacks a right that the token store needs (docs/tokens.md lists them)',
-};
-
-const PASSING: Readonly<Record<string, string>> = {
-  ENOENT:
-    'the socket of the database server is not there: the server is not running, or the address names another folder',
-  ENOTFOUND: 'the host of the database server was not found',
-  EAI_AGAIN: 'the host of the database server cannot be looked up now',
-  ECONNREFUSED: 'nothing listens at the address of the database server',
-  '25006':
-    'the database server is a standby, which cannot be written: the address has to name the primary',
-};
 
 function describe(url: string): string {
   const { username, host, pathname } = new URL(url);

@@ -136,7 +136,6 @@ class SqliteFile {
   #identity(): string {
     if (this.#path === ':memory:') return 'memory';
     const stat = statSync(this.#path, { bigint: true, throwIfNoEntry: false });
-    if (stat?.isDirectory()) throw new Error('it is a folder');
     // A file that could not be filled, because the disk was full, holds no tokens yet.
     return stat && stat.size > 0n ? `${stat.dev}/${stat.ino}` : '';
   }
@@ -179,22 +178,11 @@ function isBusy(error: unknown): boolean {
   return ((error as { errcode?: number }).errcode ?? 0) % 256 === BUSY;
 }
 
-/** SQLite's results that end by themselves, or once the operator has freed or mounted the disk. */
-const PASSING: Readonly<Record<number, string>> = {
-  8: 'its file or folder is read-only',
-  10: 'the disk fails',
-  13: 'the disk is full',
-  14: 'its file cannot be opened',
-};
+/** SQLite's results (read-only, I/O, full, cannot open) and Node's that end once the operator has freed or mounted the disk. */
+const PASSING: ReadonlySet<unknown> = new Set([8, 10, 13, 14, 'EACCES', 'EROFS', 'ENOSPC']);
 
 function explained(error: unknown): unknown {
-  const { errcode, code } = error as { errcode?: number; code?: string };
-  const why = errcode === undefined ? FILE_ERRORS[code ?? ''] : PASSING[errcode % 256];
-  return why === undefined ? error : new StoreUnavailable(why, { cause: error });
+  const { errcode, code, message } = error as Error & { errcode?: number; code?: string };
+  const isPassing = PASSING.has(errcode === undefined ? code : errcode % 256);
+  return isPassing ? new StoreUnavailable(message, { cause: error }) : error;
 }
-
-const FILE_ERRORS: Readonly<Record<string, string>> = {
-  EACCES: 'its file or folder may not be accessed by this user',
-  EROFS: 'its file or folder is read-only',
-  ENOSPC: 'the disk is full',
-};

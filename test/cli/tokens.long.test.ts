@@ -468,7 +468,7 @@ const UNUSABLE: [keyof typeof CAUSES, RegExp, code?: number, waits?: boolean][] 
   ['a store of another service', /belongs to http.*, and this process to https.*not changed/],
   ['a store that is a text', /notes\.txt\): file is not a database\. .*Check its address/, 1],
   ['an emergency folder that is a file', /\/.*plain, cannot be read \(ENOTDIR\)/, 1, true],
-  ['a database server that is down, and a pair that waits', /nothing listens.*keep it/, 1, true],
+  ['a database server that is down, and a pair that waits', /ECONNREFUSED.*keep it/, 1, true],
 ];
 
 test.each(UNUSABLE)(

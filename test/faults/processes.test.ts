@@ -106,7 +106,7 @@ test.concurrent(
     for (const place of [...places, world.env.TOKEN_RESCUE_DIR]) chownSync(place, BOUND, BOUND);
     setWritable(false);
     const gateway = await world.serve({}, BOUND);
-    await gateway.printed(/its file or folder (is read-only|may not be accessed)/);
+    await gateway.printed(/token store .*(readonly|permission denied)/);
     await gateway.serves();
     expect(world.outcomes()).toEqual([]);
     setWritable(true);
