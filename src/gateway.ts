@@ -210,7 +210,7 @@ export async function createGateway(parts: GatewayParts) {
       ],
       plugins: parts.plugins ?? [],
       enter: [paths.graphqlOnly, origin.crossSite, operation.knownMethod],
-      read: createReadParams({ maxBodyBytes, maxRequests, bodies, clock }),
+      read: createReadParams({ maxBodyBytes, maxRequests, bodies }),
       params: [trustedDocuments({ trusted, trustedDocumentsOnly, isRouter }), checkParams],
       parse: operation.find,
       validate: [

@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { GraphQLError } from 'graphql';
-import type { Clock } from '../clock.ts';
 import { badRequest, codedError } from '../errors.ts';
 import {
   BodiesTooLarge,
@@ -13,7 +12,6 @@ import {
 } from '../memory/byte-limit.ts';
 import { parseSent } from '../operations/variables.ts';
 import { CALLER_LEFT, type Exchange } from './exchange.ts';
-import { createLoopTurns } from './loop-turns.ts';
 
 /** The parameters of a GraphQL request as they were sent, unchecked. */
 export type Params = Readonly<Record<string, unknown>>;
@@ -24,34 +22,32 @@ interface ParamsParts {
   readonly maxRequests: number;
   /** Counts their bodies. */
   readonly bodies: ByteLimit;
-  readonly clock: Clock;
 }
 
 /**
  * Reads the parameters from a JSON body, or from the address of a GET. Forms are not accepted: a page of any site can
  * make a browser send one, even with a mutation, without the preflight that CORS requires for JSON.
  */
-export function createReadParams({ maxBodyBytes, maxRequests, bodies, clock }: ParamsParts) {
+export function createReadParams({ maxBodyBytes, maxRequests, bodies }: ParamsParts) {
   const limits = { each: maxBodyBytes, all: bodies };
-  const takeTurn = createLoopTurns(clock);
   let inFlight = 0;
-  const enter = (exchange: Exchange): Promise<void> | undefined => {
+  const enter = (exchange: Exchange): void => {
     // One that is refused counts too: its refusal may wait for a reader.
     inFlight += 1;
     exchange.onEnd(() => (inFlight -= 1));
     if (inFlight > maxRequests) throw noRoom();
-    return takeTurn();
   };
 
   return async (exchange: Exchange): Promise<Params> => {
     if (exchange.method === 'POST') {
       checkHeaders(exchange, maxBodyBytes);
-      return paramsIn(await readText(exchange, limits, enter));
+      const text = await readText(exchange, limits);
+      enter(exchange);
+      return paramsIn(text);
     }
     const { path, query } = exchange.inbound;
     if (path.length + query.length > maxBodyBytes) throw addressTooLong(maxBodyBytes);
-    await enter(exchange);
-    if (exchange.hasLeft) throw CALLER_LEFT;
+    enter(exchange);
     return paramsInAddress(query);
   };
 }
@@ -72,20 +68,15 @@ function checkHeaders(exchange: Exchange, maxBytes: number): void {
   if (Number(exchange.header('content-length')) > maxBytes) throw tooLarge(maxBytes);
 }
 
-/** Reads the body. While it waits for its turn, it counts as arriving. */
 async function readText(
   exchange: Exchange,
   limits: BodyLimits & { readonly each: number },
-  enter: (exchange: Exchange) => Promise<void> | undefined,
 ): Promise<string> {
   const { node, fetched } = exchange.inbound;
   const parts = new BodyParts(limits);
   try {
     if (node) await arrived(node.req, exchange, parts);
     else if (fetched?.body) await fetchedInto(parts, fetched.body, exchange);
-    const turn = enter(exchange);
-    if (turn) await turn;
-    if (exchange.hasLeft) throw CALLER_LEFT;
     const bytes = parts.bytes();
     if (!isUtf8(bytes)) throw badRequest(NOT_UTF8);
     const text = bytes.toString();

@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { honest } from '../service/replies.ts';
@@ -43,19 +42,4 @@ test.each([
   // Until its next page waits for a turn again, another caller gets one more turn.
   expect(turns.length).toBeLessThanOrEqual(3 * turnsOfOther + 1);
   for (const { errors } of await Promise.all(ofGreedy)) expect(errors).toBeUndefined();
-});
-
-test('operations that arrive together begin in several turns of the event loop, so that probes are answered between them', async () => {
-  let elapsed = 0;
-  const clock = { ...systemClock, elapsed: () => (elapsed += 4) };
-  await using gateway = await startGatewayOverService({}, { clock });
-  const spinning = new AbortController();
-  const answers = Promise.all(
-    Array.from({ length: 60 }, (_, at) => gateway.ask(`{ nope${at} }`)),
-  ).finally(() => spinning.abort());
-  let turns = 0;
-  for (; !spinning.signal.aborted; turns += 1) await nextTurn();
-  // Three operations take the 10 ms of a turn.
-  expect(turns).toBeGreaterThanOrEqual(20);
-  for (const { errors } of await answers) expect(errors).toHaveLength(1);
 });
