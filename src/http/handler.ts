@@ -51,12 +51,7 @@ export function createHandler({
   const yoga = yogaOf(schema, plugins);
   // Yoga is a proxy, and each access through it binds a function.
   const { handleNodeRequestAndResponse, handleRequest, fetchAPI } = yoga;
-  const parts: ConversationParts = {
-    fetchAPI,
-    errors,
-    endOfTurn: turns(),
-    writeTurn: oneATurn(),
-  };
+  const parts: ConversationParts = { fetchAPI, errors, endOfTurn: turns() };
 
   const byNode = (req: IncomingMessage, res: ServerResponse): void => {
     useOriginForm(req);
@@ -172,20 +167,6 @@ function turns(): () => Promise<void> {
     }));
 }
 
-/** Lets one writer of a long body go on in each turn of the event loop: forty of them would block it for 100 ms. */
-function oneATurn(): () => Promise<void> {
-  const waiting: (() => void)[] = [];
-  const goOn = () => {
-    waiting.shift()!();
-    if (waiting.length > 0) setImmediate(goOn);
-  };
-  return () =>
-    new Promise((resolve) => {
-      waiting.push(resolve);
-      if (waiting.length === 1) setImmediate(goOn);
-    });
-}
-
 /** @throws Error if a plugin has replaced the context of the request by one that was not made from it */
 export function conversationIn(context: object): Conversation {
   const { [CONVERSATION]: conversation } = context as Partial<ServerContext>;
@@ -240,7 +221,6 @@ interface ConversationParts {
   /** The one of Yoga. */
   readonly fetchAPI: FetchAPI;
   readonly endOfTurn: () => Promise<void>;
-  readonly writeTurn: () => Promise<void>;
 }
 
 /** A request on its way through the plugins of Yoga, and the methods that answer it. Stages see only its `Exchange`. */
@@ -259,10 +239,6 @@ class Conversation implements Sending {
 
   get fetchAPI(): FetchAPI {
     return this.#parts.fetchAPI;
-  }
-
-  get writeTurn(): () => Promise<void> {
-    return this.#parts.writeTurn;
   }
 
   /** Returns the response of Yoga. Refuses what Yoga throws: it would send the stacks of what its plugins throw. */

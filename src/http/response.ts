@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FetchAPI } from 'graphql-yoga';
 import type { Exchange } from './exchange.ts';
 import type { NodeMessages } from './inbound.ts';
@@ -9,8 +10,6 @@ export interface Sending {
   readonly exchange: Exchange;
   /** The one of Yoga, whose responses are written without being read as streams. */
   readonly fetchAPI: Pick<FetchAPI, 'Response'>;
-  /** Resolves when the next part of a long body may be written. */
-  readonly writeTurn: () => Promise<void>;
   /** Ends an answer that has begun. @returns what a reader through `fetch` gets instead of the error */
   cutOff(error: unknown): Error;
 }
@@ -100,7 +99,7 @@ function overSocket(
     sending.exchange.onEnd(() => void parts.return?.().catch(() => {}));
     try {
       for (let part = await parts.next(); part.done !== true; part = await parts.next()) {
-        await sending.writeTurn();
+        await nextTurn();
         yield bytesOf(part.value);
       }
     } catch (error) {
