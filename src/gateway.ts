@@ -190,7 +190,6 @@ export async function createGateway(parts: GatewayParts) {
     schema: offered.schema,
     errors,
     telemetry: telemetry.requests(),
-    clock,
     // The order matters for security: a stage may rely on those above it.
     plugins: lanes({
       schema: offered.schema,
@@ -226,7 +225,6 @@ export async function createGateway(parts: GatewayParts) {
       budgetOwner: budgetOwner(config.trustProxy),
       answers: createAnswers({ engine, mask: errors.mask }),
       errors,
-      warn: (message) => log.warn(message),
     }),
   });
 

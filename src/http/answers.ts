@@ -186,18 +186,13 @@ async function* writtenParts(
     for await (const result of results) {
       // Yoga makes such a result when a plugin throws.
       const { data, errors, hasNext } = result;
-      if (errors && data === undefined && hasNext === undefined) throw errors[0] ?? aborted();
+      if (errors && data === undefined && hasNext === undefined) throw errors[0] ?? CALLER_LEFT;
       yield await writeResult(result, mask);
       more = { hasNext: false };
     }
   } catch (error) {
     yield await writeResult({ errors: [error as GraphQLError], ...more }, mask);
   }
-}
-
-/** Yoga leaves out errors that say that work was aborted. */
-export function aborted() {
-  return new Error('A plugin has thrown an AbortError or a TimeoutError.');
 }
 
 /** In JSON also for callers that accept only parts: those who read parts look at the content type first. */

@@ -15,7 +15,7 @@ import { accepted } from './formats.ts';
 import { httpOf, shownError, shownExtensions } from './results.ts';
 import type { Clock } from '../clock.ts';
 import type { Exchange, Notes } from './exchange.ts';
-import { errorReply, JSON_TYPE, type Reply } from './reply.ts';
+import { JSON_TYPE, type Reply } from './reply.ts';
 
 /** An exchange, as far as its errors need it; without notes, if it has no line in the log. */
 type Failing = Pick<Exchange, 'requestId'> & { readonly notes?: Pick<Notes, 'errorId' | 'limit'> };
@@ -66,12 +66,6 @@ export function createErrorPolicy({ clock, log, forOperator }: ErrorPolicyParts)
     mask,
     /** Answers an error that a stage threw. `extensions` are those of the answer, which plugins may have added. */
     refuse,
-    /** Answers a request that could neither be answered nor refused. */
-    fail: (exchange: Exchange, error: unknown): Reply => {
-      const masked = mask(error, exchange);
-      exchange.notes.outcome = knownCode(masked.extensions['code']);
-      return errorReply(500, masked);
-    },
   };
 }
 

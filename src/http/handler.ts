@@ -4,7 +4,6 @@ import { Request as YogaRequest } from '@whatwg-node/fetch';
 import { sendNodeResponse } from '@whatwg-node/server';
 import type { GraphQLSchema } from 'graphql';
 import { createYoga, type FetchAPI, type Plugin } from 'graphql-yoga';
-import type { Clock } from '../clock.ts';
 import type { ErrorPolicy } from './error-policy.ts';
 import { Exchange, type ExchangeTelemetry, type Stage, type Stages } from './exchange.ts';
 import { Inbound, useOriginForm } from './inbound.ts';
@@ -18,7 +17,6 @@ interface HandlerParts {
   readonly plugins: readonly GatewayPlugin[];
   readonly errors: ErrorPolicy;
   readonly telemetry: ExchangeTelemetry;
-  readonly clock: Clock;
 }
 
 /** The gateway as the handler of a Node server, and as a `fetch`: both are the same Yoga. */
@@ -26,8 +24,8 @@ export interface Handler {
   (request: IncomingMessage, response: ServerResponse): void;
   /** A stream has to be read or cancelled. */
   fetch(...request: Parameters<typeof fetch>): Promise<Response>;
-  /** Lets plugins finish their work, for 5 s at most. */
-  dispose(): Promise<void>;
+  /** Lets plugins finish their work. */
+  dispose(): PromiseLike<void> | void;
 }
 
 export type GatewayPlugin = Plugin<object, ServerContext>;
@@ -40,14 +38,7 @@ interface ServerContext {
 
 const CONVERSATION = Symbol('conversation');
 
-/** Answers every request, even if a stage and then the refusal of it fail. */
-export function createHandler({
-  schema,
-  plugins,
-  errors,
-  telemetry,
-  clock,
-}: HandlerParts): Handler {
+export function createHandler({ schema, plugins, errors, telemetry }: HandlerParts): Handler {
   const yoga = yogaOf(schema, plugins);
   // Yoga is a proxy, and each access through it binds a function.
   const { handleNodeRequestAndResponse, handleRequest, fetchAPI } = yoga;
@@ -70,14 +61,7 @@ export function createHandler({
         const response = await conversation.answered(() =>
           handleNodeRequestAndResponse(req, res, context),
         );
-        try {
-          await sendNodeResponse(response, res, req, true);
-        } catch (error) {
-          if (res.headersSent) throw error;
-          // A plugin has set a header that Node cannot write. Node has those before it.
-          for (const name of res.getHeaderNames()) res.removeHeader(name);
-          await sendNodeResponse(await conversation.fail(error), res, req, true);
-        }
+        await sendNodeResponse(response, res, req, true);
       } catch (error) {
         conversation.cutOff(error);
         res.destroy();
@@ -107,12 +91,14 @@ export function createHandler({
         if (!conversation.streams) exchange.end();
         resolve(response);
       };
-      answer().catch(reject);
+      answer().catch((error: unknown) => {
+        reject(conversation.cutOff(error));
+        exchange.end();
+      });
     });
   };
 
-  const dispose = () => waitAtMost(DISPOSE_MS, yoga.dispose(), clock);
-  return Object.assign(byNode, { fetch: byFetch, dispose });
+  return Object.assign(byNode, { fetch: byFetch, dispose: () => yoga.dispose() });
 }
 
 /** Yoga without what the plugins of the gateway do, or nothing does. Its own probe and GraphiQL would run before all plugins. */
@@ -145,16 +131,6 @@ class UnparsedRequest extends YogaRequest {
 /** Yoga cannot be created without the address of a probe. No address ends with a space. */
 const NO_ADDRESS = ' ';
 
-/** A plugin that reports to a service which does not answer must not delay the shutdown for long. */
-const DISPOSE_MS = 5_000;
-
-/** Waits for work to end, and no longer than this time. */
-async function waitAtMost(ms: number, work: PromiseLike<void> | void, clock: Clock): Promise<void> {
-  const isOver = new AbortController();
-  const late = clock.sleep(ms, isOver.signal).catch(() => {});
-  await Promise.race([work, late]).finally(() => isOver.abort());
-}
-
 /**
  * Sends replies that become ready in one turn of the event loop together, in its check phase. Sending wakes a reader's
  * process if it sleeps, and this costs more than anything else about a small reply.
@@ -167,11 +143,8 @@ function turns(): () => Promise<void> {
     }));
 }
 
-/** @throws Error if a plugin has replaced the context of the request by one that was not made from it */
 export function conversationIn(context: object): Conversation {
-  const { [CONVERSATION]: conversation } = context as Partial<ServerContext>;
-  if (!conversation) throw new Error('A plugin has replaced the context of a request.');
-  return conversation;
+  return (context as ServerContext)[CONVERSATION];
 }
 
 /**
@@ -255,36 +228,19 @@ class Conversation implements Sending {
   /** Makes the response of a reply. */
   async respond(reply: Reply): Promise<Response> {
     const { exchange } = this;
-    const { errors, endOfTurn } = this.#parts;
     this.streams = isStream(reply.body);
-    if (exchange.inbound.node && !this.streams) await endOfTurn();
-    try {
-      this.#response = responseOf(reply, this);
-    } catch (error) {
-      this.streams = false;
-      this.#response = responseOf(errors.fail(exchange, error), this);
-    }
-    return this.#response;
+    if (exchange.inbound.node && !this.streams) await this.#parts.endOfTurn();
+    return (this.#response = responseOf(reply, this));
   }
 
   /** Answers an error that a stage threw. */
-  async refuse(error: unknown): Promise<Response> {
-    const { exchange } = this;
-    const { errors } = this.#parts;
-    try {
-      return await this.respond(errors.refuse(exchange, error));
-    } catch (thrown) {
-      return this.fail(thrown);
-    }
-  }
-
-  /** Answers an error although neither an answer nor a refusal could be written. */
-  fail(error: unknown): Promise<Response> {
-    return this.respond(this.#parts.errors.fail(this.exchange, error));
+  refuse(error: unknown): Promise<Response> {
+    return this.respond(this.#parts.errors.refuse(this.exchange, error));
   }
 
   /**
-   * Ends an answer that has begun. Logs its failure, because nothing else could report it.
+   * Ends an answer that has begun, or that could not even be refused. Logs its failure, because nothing else could
+   * report it.
    *
    * @returns what a reader through `fetch` gets instead of the error
    */
@@ -299,11 +255,7 @@ class Conversation implements Sending {
 
 const CUT_OFF = 'An answer was cut off, because the rest of it could not be written.';
 
-/**
- * Adds what browsers need to read a response that a plugin has made, and caches to know that they must not keep it.
- *
- * @throws TypeError or RangeError if nothing can be sent of the response: its body was read, for example
- */
+/** Adds what browsers need to read a response that a plugin has made, and caches to know that they must not keep it. */
 function withHeaders(response: Response, added: Exchange['replyHeaders']): Response {
   const { status, statusText, body } = response;
   const headers = new Headers(response.headers);
@@ -314,6 +266,5 @@ function withHeaders(response: Response, added: Exchange['replyHeaders']): Respo
     if (!headers.has(name)) headers.set(name, value);
     else if (name === 'vary' && !headers.get(name)!.includes(value)) headers.append(name, value);
   }
-  if (body && (response.bodyUsed || body.locked)) throw new TypeError('The body was read.');
   return new Response(body, { status, statusText, headers });
 }

@@ -1,6 +1,5 @@
 import {
   GraphQLError,
-  isObjectType,
   specifiedRules,
   validate as graphqlValidate,
   type DocumentNode,
@@ -11,9 +10,9 @@ import {
 import type { GraphQLParams, Plugin } from 'graphql-yoga';
 import type { CallVariables } from '../engine/call.ts';
 import type { Plan } from '../engine/plan.ts';
-import { errorsThrown, OperatorMistake } from '../errors.ts';
+import { errorsThrown } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
-import { aborted, type Answers, type Ready } from './answers.ts';
+import type { Answers, Ready } from './answers.ts';
 import type { ErrorPolicy } from './error-policy.ts';
 import { CALLER_LEFT, type Exchange, type Stages } from './exchange.ts';
 import { conversationIn, plugin, type GatewayPlugin } from './handler.ts';
@@ -65,18 +64,15 @@ interface LaneParts {
   readonly budgetOwner: (exchange: Exchange) => Ready['budgetOwner'];
   readonly answers: Answers;
   readonly errors: Pick<ErrorPolicy, 'refuse'>;
-  /** Logs facts for the operator. */
-  readonly warn: (message: string) => void;
 }
 
 /** Makes all plugins of Yoga: those of the gateway, with those of the operator among them. */
 export function lanes(parts: LaneParts): readonly GatewayPlugin[] {
-  const { schema, plugins, admit, enter } = parts;
+  const { plugins, admit, enter } = parts;
   const steps = stepsOf(parts);
   const atOnce = [...enter, steps.all];
   if (plugins.length === 0) return [plugin(...admit, ...atOnce)];
 
-  const resolvers = resolversOf(schema);
   const fast = plugin(...atOnce);
   const slow = plugin(...enter);
   /** Whether a plugin of the operator has a hook after `onRequest`. Set in `onYogaInit`, before the first request. */
@@ -85,9 +81,6 @@ export function lanes(parts: LaneParts): readonly GatewayPlugin[] {
   /** Before the plugins of the operator, which may replace or wrap what these hooks set. */
   const first: GatewayPlugin = {
     ...plugin(...admit),
-    onSchemaChange: ({ schema: changed }) => {
-      if (changed !== schema) throw new OperatorMistake(SCHEMA_REPLACED);
-    },
     onParse: ({ context, setParseFn }) => {
       const { exchange } = conversationIn(context);
       const { operationName } = context.params;
@@ -96,10 +89,8 @@ export function lanes(parts: LaneParts): readonly GatewayPlugin[] {
     onValidate: ({ context, setValidationFn }) => {
       const { exchange } = conversationIn(context);
       const { operationName } = context.params;
-      const check: typeof graphqlValidate = (served, document, rules) => {
-        if (served !== schema) throw new OperatorMistake(SCHEMA_REPLACED);
-        return steps.validate(exchange, document, operationName, rules);
-      };
+      const check: typeof graphqlValidate = (_, document, rules) =>
+        steps.validate(exchange, document, operationName, rules);
       setValidationFn(check);
     },
     onExecute: ({ context, setExecuteFn }) => {
@@ -113,8 +104,6 @@ export function lanes(parts: LaneParts): readonly GatewayPlugin[] {
       // Plugins may have added others.
       const all: readonly object[] = yoga.getEnveloped._plugins;
       takesHooks = all.slice(all.indexOf(first) + 1, all.indexOf(last)).some(hasLaterHook);
-      const resolversNow = resolversOf(schema);
-      if (resolvers.some((resolver, i) => resolver !== resolversNow[i])) parts.warn(WRAPPED);
     },
     onRequest: (request) => (takesHooks ? slow : fast).onRequest(request),
     onRequestParse: ({ serverContext, setRequestParser }) => {
@@ -250,40 +239,27 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
 
 const SPECIFIED: ReadonlySet<ValidationRule> = new Set(specifiedRules);
 
-function refusalOf(errors: readonly GraphQLError[] | undefined, { hasLeft }: Exchange): unknown {
-  if (!errors) return new Error('A plugin has made a result without data and without errors.');
-  if (errors.length === 0) return hasLeft ? CALLER_LEFT : aborted();
-  return new AggregateError(errors);
+/** Yoga leaves out errors that say that work was aborted, as it is when the caller leaves. */
+function refusalOf(errors: readonly GraphQLError[] = [], { hasLeft }: Exchange): unknown {
+  if (errors.length > 0) return new AggregateError(errors);
+  return hasLeft ? CALLER_LEFT : new Error('A plugin has made a result without data and errors.');
 }
 
-/** Hooks that run before the answer is made, or after it: they see only the request and the response. */
-const EARLY: ReadonlySet<string> = new Set([
-  'constructor',
-  'onRequest',
-  'onResponse',
-  'onDispose',
-  'onPluginInit',
-  'onYogaInit',
-  'onSchemaChange',
-]);
+/** The hooks between `onRequest` and `onResponse`, and those around them. */
+const LATER = [
+  'onRequestParse',
+  'onParams',
+  'onEnveloped',
+  'onParse',
+  'onValidate',
+  'onContextBuilding',
+  'onExecute',
+  'onSubscribe',
+  'onExecutionResult',
+  'onResultProcess',
+  'instrumentation',
+];
 
 function hasLaterHook(other: object): boolean {
-  const names: string[] = [];
-  for (let of = other; of && of !== Object.prototype; of = Object.getPrototypeOf(of) as object) {
-    names.push(...Object.getOwnPropertyNames(of));
-  }
-  return names.some((name) => !EARLY.has(name) && Reflect.get(other, name) !== undefined);
+  return LATER.some((name) => name in other);
 }
-
-function resolversOf(schema: GraphQLSchema): readonly unknown[] {
-  const objects = Object.values(schema.getTypeMap()).filter(isObjectType);
-  return objects.flatMap((type) => Object.values(type.getFields()).map(({ resolve }) => resolve));
-}
-
-const WRAPPED =
-  "A plugin wraps resolvers, but no resolver runs for the service's own fields. If it limits or protects fields by " +
-  'that, as a rate limiter does, use one that adds validation rules or wraps the execution instead.';
-
-const SCHEMA_REPLACED =
-  'A plugin replaces the schema of the gateway, which then could not answer. ' +
-  'Remove that plugin from gateway.config.ts, and add types and fields by its typeDefs, resolvers and subschemas.';

@@ -266,12 +266,6 @@ test('a plugin cannot make a mutation of a GET', async () => {
 });
 
 test.each<[string, Plugin, RegExp]>([
-  ['replaces the schema', { onPluginInit: ({ setSchema }) => setSchema({}) }, /plugin.*schema/i],
-  [
-    'replaces the schema that it sees',
-    { onSchemaChange: ({ replaceSchema }) => replaceSchema({}) },
-    /plugin.*schema/i,
-  ],
   ['throws when it is added', { onPluginInit: boom }, /db\.internal/],
   ['throws when it sees Yoga', { onYogaInit: boom }, /db\.internal/],
   ['throws when it sees the schema', { onSchemaChange: boom }, /db\.internal/],

@@ -1,11 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { usePrometheus } from '@graphql-yoga/plugin-prometheus';
 import { createGraphQLError, type Plugin } from 'graphql-yoga';
-import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import type { Front } from '../support/gateway/front.ts';
-import { documentedSdl } from '../support/documented-sdl.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import { got, IN_PARTS, PAGE, payloadsOf, startWith, STREAM } from './gateway.ts';
 
@@ -101,13 +97,7 @@ test('a plugin that throws at a later payload ends the stream with an error', as
   await expectNothingHeld(gateway);
 });
 
-const readBody = async () => {
-  const response = new Response('read');
-  await response.text();
-  return response;
-};
-
-test.each<[string, NonNullable<Plugin['onResponse']>, header?: string]>([
+test.each<[string, NonNullable<Plugin['onResponse']>]>([
   // The headers of the first body have its length.
   [
     'sends another body',
@@ -115,71 +105,25 @@ test.each<[string, NonNullable<Plugin['onResponse']>, header?: string]>([
       headers.set('x-served-by', 'me');
       setResponse(new Response('another body', { headers, status }));
     },
-    'me',
   ],
-  ['sets a header', ({ response }) => response.headers.set('x-served-by', 'me'), 'me'],
-  [
-    'sets a header that HTTP does not allow',
-    ({ response }) => response.headers.set('x-served-by', 'Łukasz'),
-  ],
-  ['responds with a body that was read', async ({ setResponse }) => setResponse(await readBody())],
-])(
-  'a plugin that %s changes every response, or costs the answer',
-  async (_, onResponse, header) => {
-    const gateway = await startWith([{ onExecute: () => undefined, onResponse }]);
-    for (const way of waysOf(gateway)) {
-      for (const query of [PAGE, STREAM, '{']) {
-        const { headers, text } = await sendOn(way, query);
-        expect(headers['x-served-by']).toBe(header);
-        expect(text.includes('INTERNAL_SERVER_ERROR')).toBe(!header);
-      }
-    }
-  },
-);
-
-test('a plugin that throws an error that JSON cannot write costs its caller the answer', async () => {
-  const error = createGraphQLError(SECRET, { extensions: { n: 1n } });
-  const gateway = await startWith([{ onRequest: () => Promise.reject(error) }]);
+  ['sets a header', ({ response }) => response.headers.set('x-served-by', 'me')],
+])('a plugin that %s changes every response', async (_, onResponse) => {
+  const gateway = await startWith([{ onExecute: () => undefined, onResponse }]);
   for (const way of waysOf(gateway)) {
-    const { status, text } = await sendOn(way, PAGE);
-    expect([status, text]).toEqual([500, expect.stringContaining('INTERNAL_SERVER_ERROR')]);
-    expect(text).not.toContain(SECRET);
+    for (const query of [PAGE, STREAM, '{']) {
+      const { headers, text } = await sendOn(way, query);
+      expect(headers['x-served-by']).toBe('me');
+      expect(text).not.toContain('INTERNAL_SERVER_ERROR');
+    }
   }
 });
 
-test('a plugin that wraps resolvers is reported at the start: it would protect nothing', async () => {
-  const snapshot = `${documentedSdl}\n# Of this test alone: the plugin changes the schema that is made of it.`;
-  const warnings = async (plugins: Plugin[]) => {
-    const { logged } = await startWith(plugins, { snapshot });
-    return logged.filter(({ msg }) => String(msg).startsWith('A plugin wraps resolvers'));
-  };
-  const resolverMetrics = usePrometheus({
-    registry: new Registry(),
-    endpoint: false,
-    metrics: { graphql_envelop_execute_resolver: true },
-  });
-  expect(await warnings([{ onExecute: () => undefined }])).toHaveLength(0);
-  expect(await warnings([resolverMetrics])).toHaveLength(1);
-});
-
-test('plugins can end what they have begun when the gateway closes, for 5 s at most', async () => {
+test('plugins can end what they have begun when the gateway closes', async () => {
   const ended: string[] = [];
-  const waits: number[] = [];
-  const clock = {
-    ...systemClock,
-    sleep: async (ms: number, signal?: AbortSignal) => {
-      waits.push(ms);
-      if (ms !== 5_000) await systemClock.sleep(ms, signal);
-    },
-  };
-  const plugins = [
-    // Yoga ends them in turn, the last one first.
-    { onDispose: () => new Promise<void>(() => {}) },
+  const gateway = await startWith([
     { onDispose: () => void ended.push('onDispose') },
     { [Symbol.asyncDispose]: async () => void ended.push('asyncDispose') },
-  ];
-  const gateway = await startWith(plugins, { clock });
+  ]);
   await gateway[Symbol.asyncDispose]();
   expect(ended.toSorted()).toEqual(['asyncDispose', 'onDispose']);
-  expect(waits).toContain(5_000);
 });

@@ -14,7 +14,6 @@ export function handlerOf(stage: Stage) {
     plugins: [plugin(stage)],
     errors: createErrorPolicy({ clock: systemClock, log }),
     telemetry: createTelemetry({ version: '1', log }).requests(),
-    clock: systemClock,
   });
   return { handler, logged };
 }
