@@ -147,7 +147,7 @@ export function means(code: unknown, meaning: Meaning): boolean {
 export function codedError(
   code: ErrorCode,
   message: string,
-  facts: { extensions?: Record<string, unknown> & { limit?: Limit }; cause?: unknown } = {},
+  facts: { extensions?: Record<string, unknown>; cause?: unknown } = {},
 ): GraphQLError {
   const error = new GraphQLError(message, { extensions: { ...facts.extensions, code } });
   if (facts.cause !== undefined) error.cause = facts.cause;
@@ -164,7 +164,7 @@ interface ForCallers {
 
 /**
  * An error whose message is for the operator: it names settings, commands or files, or the state of the tokens.
- * `http/error-policy.ts` logs it; callers get the code, the id of the log line, and the facts that `forCallers` allows.
+ * `http/error-policy.ts` logs it; callers get the code, the id of the request, and the facts that `forCallers` allows.
  */
 export class OperatorError extends GraphQLError {
   override name = 'OperatorError';
@@ -218,22 +218,6 @@ export function badRequest(message: string): GraphQLError {
  */
 export function forbidden(message: string): GraphQLError {
   return codedError('FORBIDDEN', message, { extensions: { http: { status: 403, spec: true } } });
-}
-
-/** The settings whose limits requests may reach for a while: `extensions.limit` of such an error. */
-const LIMITS = [
-  'ANSWER_BYTES',
-  'MAX_DRAINS',
-  'PAGES_PER_MINUTE',
-  'UPSTREAM_CONCURRENCY',
-  'UPSTREAM_TIMEOUT_MS',
-] as const;
-
-export type Limit = (typeof LIMITS)[number];
-
-/** Returns the limit that a request has reached; undefined for any other value, which may come from the upstream. */
-export function knownLimit(limit: unknown): Limit | undefined {
-  return LIMITS.find((known) => known === limit);
 }
 
 /** Returns one of the gateway's codes; `OTHER` for any other value, which may come from the upstream. */

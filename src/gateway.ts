@@ -185,7 +185,7 @@ export async function createGateway(parts: GatewayParts) {
   const { maxBodyBytes, maxRequests, trustedDocumentsOnly } = config;
   const { isRouter } = admission;
   const operation = createOperationStages({ ...asked, introspection, bodies, isRouter });
-  const errors = createErrorPolicy({ clock, log, forOperator: parts.hasCallers === false });
+  const errors = createErrorPolicy({ log, forOperator: parts.hasCallers === false });
   const handler = createHandler({
     schema: offered.schema,
     errors,
@@ -235,7 +235,7 @@ export async function createGateway(parts: GatewayParts) {
     executor: inProcess({
       ...asked,
       engine,
-      mask: (error) => errors.mask(error, { requestId: '' }),
+      mask: errors.mask,
     }),
     offered,
     metrics: telemetry.metrics,

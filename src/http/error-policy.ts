@@ -1,11 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { GraphQLError, type ExecutionResult } from 'graphql';
 import type { Logger } from 'pino';
 import {
   codedError,
   errorsThrown,
   knownCode,
-  knownLimit,
   means,
   messageForCallers,
   OperatorError,
@@ -13,18 +11,16 @@ import {
 } from '../errors.ts';
 import { accepted } from './formats.ts';
 import { httpOf, shownError, shownExtensions } from './results.ts';
-import type { Clock } from '../clock.ts';
-import type { Exchange, Notes } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
 import { JSON_TYPE, type Reply } from './reply.ts';
 
-/** An exchange, as far as its errors need it; without notes, if it has no line in the log. */
-type Failing = Pick<Exchange, 'requestId'> & { readonly notes?: Pick<Notes, 'errorId' | 'limit'> };
+/** A request, as far as its errors need it: callers report its id to the operator. */
+type Failing = Pick<Exchange, 'requestId'>;
 
 /** Replaces an unexpected error by one for callers. @param exchange whose answer the error is part of */
 export type MaskFor = (error: unknown, exchange: Failing) => GraphQLError;
 
 interface ErrorPolicyParts {
-  readonly clock: Clock;
   readonly log: Logger;
   /** Whether the only caller is the operator, who then gets the operators' messages. */
   readonly forOperator?: boolean | undefined;
@@ -33,11 +29,8 @@ interface ErrorPolicyParts {
 export type ErrorPolicy = ReturnType<typeof createErrorPolicy>;
 
 /** Decides how errors reach callers. Refusals have the status that `accept` requires (GraphQL over HTTP, 6.4). */
-export function createErrorPolicy({ clock, log, forOperator }: ErrorPolicyParts) {
-  const mask = maskUnexpected(
-    log,
-    forOperator ? withOperatorMessage : maskOperatorErrors(log, clock),
-  );
+export function createErrorPolicy({ log, forOperator }: ErrorPolicyParts) {
+  const mask = maskUnexpected(log, forOperator ? withOperatorMessage : maskOperatorErrors(log));
 
   const refuse = (
     exchange: Exchange,
@@ -60,8 +53,8 @@ export function createErrorPolicy({ clock, log, forOperator }: ErrorPolicyParts)
   };
   return {
     /**
-     * Replaces an unexpected error with one that shows only an id, which is logged with the error. Replaces the message
-     * of an error for the operator with one for callers, with the id of its log line.
+     * Replaces an unexpected error with one that shows only the id of the request, which is logged with the error.
+     * Replaces the message of an error for the operator with one for callers, with the same id.
      */
     mask,
     /** Answers an error that a stage threw. `extensions` are those of the answer, which plugins may have added. */
@@ -87,30 +80,18 @@ function coded(error: GraphQLError): GraphQLError {
 /** Returns the error that a caller gets for one whose message is for the operator. @param origin the latter */
 type OperatorMask = (error: GraphQLError, origin: OperatorError, exchange: Failing) => GraphQLError;
 
-/**
- * Requests that fail for the same reason within this time share a log line, and its id: a log full of repetitions is
- * useless.
- */
-const SHARED_MS = 10_000;
-/** Messages that are remembered. */
-const MAX_MESSAGES = 100;
-
-/** Logs the message for the operator, and gives callers the id of that line. */
-function maskOperatorErrors(log: Logger, clock: Clock): OperatorMask {
-  const lines = new Map<string, { readonly id: string; readonly at: number }>();
-  return (error, origin, { requestId, notes }) => {
+/** Logs the message for the operator, in one line of a request, and gives callers the id of the request. */
+function maskOperatorErrors(log: Logger): OperatorMask {
+  const reported = new WeakSet<Failing>();
+  return (error, origin, exchange) => {
     const { message, forCallers } = origin;
-    let line = lines.get(message);
-    if (!line || clock.elapsed() - line.at >= SHARED_MS) {
-      line = { id: randomUUID(), at: clock.elapsed() };
-      if (lines.size >= MAX_MESSAGES) lines.clear();
-      lines.set(message, line);
-      const level = forCallers.needsOperator ? 'error' : 'warn';
-      log[level]({ requestId, err: origin, errorId: line.id }, UNAVAILABLE);
+    const { requestId } = exchange;
+    if (!reported.has(exchange)) {
+      reported.add(exchange);
+      log[forCallers.needsOperator ? 'error' : 'warn']({ requestId, err: origin }, UNAVAILABLE);
     }
-    if (notes) notes.errorId ??= line.id;
     const forCaller = error.message === message ? messageForCallers(origin) : undefined;
-    return withId(error, line.id, forCaller);
+    return withId(error, requestId, forCaller);
   };
 }
 
@@ -121,16 +102,12 @@ const withOperatorMessage: OperatorMask = (error, { message }) =>
   error.message === message ? error : withMessage(error, `${error.message} ${message}`);
 
 function maskUnexpected(log: Logger, maskOperatorError: OperatorMask): MaskFor {
-  const logged = (cause: unknown, { requestId, notes }: Failing): string => {
-    const id = randomUUID();
-    if (notes) notes.errorId ??= id;
-    log.error({ requestId, err: cause, errorId: id }, 'unexpected error');
-    return id;
+  const logged = (cause: unknown, { requestId }: Failing): string => {
+    log.error({ requestId, err: cause }, 'unexpected error');
+    return requestId;
   };
   return (error, exchange) => {
     if (isForCallers(error)) {
-      const { notes } = exchange;
-      if (notes) notes.limit ??= knownLimit(error.extensions['limit']);
       const origin = operatorErrorIn(error);
       if (origin) return maskOperatorError(error, origin, exchange);
       const cause = unexpectedCause(error);

@@ -1,5 +1,5 @@
 import type { Cause } from '../cause.ts';
-import type { ErrorCode, Limit } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
 import type { Inbound } from './inbound.ts';
 import type { Reply } from './reply.ts';
 
@@ -41,10 +41,6 @@ export interface Notes {
   operationType: string | undefined;
   /** The code of the first error of the answer. */
   outcome: Outcome | undefined;
-  /** The id of the first log line that says more about an error of the answer. */
-  errorId: string | undefined;
-  /** The first limit that the request reached, and that may have room again a moment later. */
-  limit: Limit | undefined;
 }
 
 /** Who a request is to everything that is done for it. */
@@ -65,8 +61,6 @@ export class Exchange {
     trustedName: '',
     operationType: undefined,
     outcome: undefined,
-    errorId: undefined,
-    limit: undefined,
   };
   #caller: Caller | undefined;
   #stoppedBy: 'caller' | 'gateway' | undefined;
@@ -79,7 +73,7 @@ export class Exchange {
     this.inbound = inbound;
     this.requestId = requestId;
     this.cause = cause;
-    this.replyHeaders = requestId === '' ? {} : { 'x-request-id': requestId };
+    this.replyHeaders = { 'x-request-id': requestId };
     if (inbound.fetched) this.#leaveBy(inbound.fetched.signal);
   }
 

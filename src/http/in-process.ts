@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { ExecutionRequest } from '@graphql-tools/utils';
 import type { ExecutionResult } from 'graphql';
 import { checkedFor, type SchemaOperations } from '../additions/delegate.ts';
@@ -7,6 +8,7 @@ import type { Call } from '../engine/call.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Payload } from '../engine/stream.ts';
 import { errorsThrown } from '../errors.ts';
+import type { MaskFor } from './error-policy.ts';
 import { payloadResult, type MaskAny, type PayloadResult, type Results } from './results.ts';
 
 /** Executes an operation, in parts if it has `@stream`. What fails is a result with errors. */
@@ -19,11 +21,13 @@ type InProcessExecutor = (request: ExecutionRequest) => Promise<Results>;
 export function inProcess(
   parts: SchemaOperations & {
     readonly engine: Pick<Engine, 'createCall'>;
-    readonly mask: MaskAny;
+    readonly mask: MaskFor;
   },
 ): InProcessExecutor {
-  const { engine, mask } = parts;
+  const { engine } = parts;
   return async (request) => {
+    const failing = { requestId: randomUUID() };
+    const mask: MaskAny = (error) => parts.mask(error, failing);
     const whole = callWith(request.context);
     const signal = request.signal ?? new AbortController().signal;
     const context = { ...(request.context as object) };

@@ -128,7 +128,7 @@ function lineOf(
   { status, ms, outcome }: Ended,
 ) {
   const { requestId, method, path, caller, notes } = exchange;
-  const { operationType, trustedName, errorId, limit } = notes;
+  const { operationType, trustedName } = notes;
   const host = exchange.inbound.host ?? '';
   return {
     requestId,
@@ -140,8 +140,6 @@ function lineOf(
     operationType,
     operation: trustedName || undefined,
     code: outcome === 'OK' ? undefined : outcome,
-    errorId,
-    limit,
     // The one that ALLOWED_HOSTS may lack.
     host: status === 421 && HOST.test(host) ? host : undefined,
     // The operator chose the name of an API key. The subject of a token may be a person.

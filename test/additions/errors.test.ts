@@ -192,7 +192,7 @@ test.each(ROWS)(
     expect(JSON.stringify(answer)).not.toContain('secret');
     for (const { extensions } of answer.errors ?? []) {
       if (extensions?.['code'] !== 'INTERNAL_SERVER_ERROR') continue;
-      const logged = world.logged.filter(({ errorId }) => errorId === extensions['id']);
+      const logged = world.logged.filter(({ requestId }) => requestId === extensions['id']);
       expect(JSON.stringify(logged)).toContain('secret');
     }
     // Rejections are reported after the microtasks of the turn in which they happen.

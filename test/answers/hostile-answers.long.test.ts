@@ -101,7 +101,9 @@ function expectHarmless(
     const { code, id } = error.extensions ?? {};
     expect(error.message).toEqual(expect.any(String));
     // The gateway's errors always have a code; an error without one, or with another one, is the service's.
-    const unexpected = logged.find(({ errorId }) => errorId !== undefined && errorId === id);
+    const unexpected = logged.find(
+      ({ requestId, msg }) => msg === 'unexpected error' && requestId === id,
+    );
     expect(code === 'INTERNAL_SERVER_ERROR' && unexpected).toBeFalsy();
     expect(error.message).not.toMatch(/inside the gateway|call stack|undefined|Cannot read/);
     // An error of the service that imitates a code of the gateway has no path if it names none; its messages are short.

@@ -21,18 +21,17 @@ test.each<[string, number, string, () => NonNullable<Reply['body']>]>([
   ['cannot be made', 200, 'application/json', failing],
   ['cannot be made, in a format with status codes', 500, GRAPHQL, failing],
 ])(
-  'a reply that %s is an error whose id is logged with what happened, which the caller does not read',
+  'a reply that %s is an error with the id of the request, which is logged with what happened, which the caller does not read',
   async (_, status, accept, body) => {
     const { handler, logged } = replying(body);
     for (const send of await waysTo(handler, accept)) {
       const response = await send();
       expect([response.status, response.headers.get('x-request-id')]).toEqual([status, 'mine']);
       const text = await response.text();
-      const { errors } = JSON.parse(text) as { errors: { extensions: { id: string } }[] };
-      const { id } = errors[0]!.extensions;
+      const { errors } = JSON.parse(text) as { errors: object[] };
       const code = 'INTERNAL_SERVER_ERROR';
-      expect(errors).toMatchObject([{ extensions: { code } }]);
-      const [line] = logged.filter(({ errorId }) => errorId === id);
+      expect(errors).toMatchObject([{ extensions: { code, id: 'mine' } }]);
+      const line = logged.findLast(({ requestId, err }) => err && requestId === 'mine');
       expect(line).toMatchObject({ level: 50, err: { message: expect.any(String) as string } });
       expect(text).not.toContain((line!['err'] as Error).message);
       expect(text).not.toMatch(/ENOENT|\.ts|node_modules| {4}at /);

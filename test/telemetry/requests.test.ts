@@ -7,7 +7,7 @@ import { partsOf } from '../support/clients/multipart.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startFront, type Front } from '../support/gateway/front.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { after, honest, json, refusal, silence } from '../service/replies.ts';
+import { after, honest, json, refusal } from '../service/replies.ts';
 import type { Reply } from '../service/service.ts';
 
 // The log line and the metrics of a request.
@@ -130,7 +130,7 @@ test.each<Row>([
   [
     'a token that the service refuses',
     { query: page(3), replies: [refusal('revoked')] },
-    { code: 'UPSTREAM_UNAUTHORIZED', upstreamRequests: 1, errorId: expect.any(String) },
+    { code: 'UPSTREAM_UNAUTHORIZED', upstreamRequests: 1 },
     { UPSTREAM_UNAUTHORIZED: 1 },
   ],
   [
@@ -253,18 +253,6 @@ test('each failure of the service is logged with the request that it concerns, a
     [`upstream_requests_total{outcome="${code}"}`]: 2,
     'upstream_requests_total{outcome="ok"}': 1,
   });
-});
-
-test.each<[string, string, object, Reply]>([
-  ['PAGES_PER_MINUTE', 'RATE_LIMITED', { pagesPerMinute: 1 }, honest],
-  ['UPSTREAM_TIMEOUT_MS', 'UPSTREAM_TIMEOUT', { upstreamTimeoutMs: 50 }, silence],
-])('%s is in the error and the line of a request that reached it', async (...row) => {
-  const [limit, code, config, reply] = row;
-  await using limited = await startGatewayOverService({ persons: 100 }, { config });
-  limited.service.answer(reply);
-  const { errors } = await limited.ask('{ personsConnection(first: 60) { nodes { id } } }');
-  expect(errors).toMatchObject([{ extensions: { code, limit } }]);
-  await expect.poll(() => limited.logged.filter(isLine)).toMatchObject([{ code, limit }]);
 });
 
 test('a stream is logged when it ends, with the error that interrupted it', async () => {

@@ -16,6 +16,8 @@ export function loggedFor(logged: readonly Record<string, unknown>[], { errors }
   );
   expect(message).toContain(`Report this id to the operator of the gateway: ${id}`);
   expect(extensions).toMatchObject({ retryAfter: expect.any(Number) });
-  const line = logged.find(({ errorId }) => errorId === id) as { err: { message: string } };
-  return line.err.message;
+  const line = logged.find(
+    ({ requestId, level, err }) => err && Number(level) > 30 && requestId === id,
+  );
+  return (line!['err'] as Error).message;
 }

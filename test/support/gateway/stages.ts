@@ -1,5 +1,4 @@
 import { buildSchema } from 'graphql';
-import { systemClock } from '../../../src/clock.ts';
 import { createErrorPolicy } from '../../../src/http/error-policy.ts';
 import type { Stage } from '../../../src/http/exchange.ts';
 import { plugin, createHandler } from '../../../src/http/handler.ts';
@@ -12,7 +11,7 @@ export function handlerOf(stage: Stage) {
   const handler = createHandler({
     schema: buildSchema('type Query { any: Int }'),
     plugins: [plugin(stage)],
-    errors: createErrorPolicy({ clock: systemClock, log }),
+    errors: createErrorPolicy({ log }),
     telemetry: createTelemetry({ version: '1', log }).requests(),
   });
   return { handler, logged };
