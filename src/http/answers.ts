@@ -11,10 +11,10 @@ import type { Call, CallOrigin, CallVariables } from '../engine/call.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Plan } from '../engine/plan.ts';
 import type { Increment, Payload } from '../engine/stream.ts';
-import { codedError, codeOf, knownCode } from '../errors.ts';
+import { codeOf, knownCode } from '../errors.ts';
 import type { MaskFor } from './error-policy.ts';
 import { CALLER_LEFT, type Exchange } from './exchange.ts';
-import { accepted, multipartReply, NOT_ACCEPTABLE, type Accepted } from './formats.ts';
+import { accepted, multipartReply, type Accepted } from './formats.ts';
 import type { Asked } from './operation.ts';
 import { JSON_TYPE, type Body, type Piece, type Reply } from './reply.ts';
 import {
@@ -146,11 +146,8 @@ class RequestOrigin implements CallOrigin {
   }
 }
 
-/** @throws BAD_USER_INPUT for a caller that accepts no format of the gateway */
 function acceptedBy({ exchange }: Asked): Accepted {
-  const accepts = accepted(exchange.header('accept'));
-  if (accepts.json || accepts.parts) return accepts;
-  throw codedError('BAD_USER_INPUT', NOT_ACCEPTABLE, { extensions: { http: { status: 406 } } });
+  return accepted(exchange.header('accept'));
 }
 
 type Payloads = AsyncGenerator<Payload, void, undefined>;
@@ -196,8 +193,8 @@ async function* writtenParts(
 }
 
 /** In JSON also for callers that accept only parts: those who read parts look at the content type first. */
-function wholeReply(body: Body, { json: type = JSON_TYPE }: Accepted): Reply {
-  return { status: 200, headers: { 'content-type': type }, body };
+function wholeReply(body: Body, { json }: Accepted): Reply {
+  return { status: 200, headers: { 'content-type': json }, body };
 }
 
 function writePayload({ first, incremental = [], hasNext }: Payload, mask: MaskAny): Piece[] {

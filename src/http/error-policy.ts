@@ -48,8 +48,7 @@ export function createErrorPolicy({ log, forOperator }: ErrorPolicyParts) {
       errors: errors.map(shownError),
       ...(extensions && shownExtensions(extensions)),
     });
-    // A caller that accepts no JSON learns more from an answer in it than from an empty one.
-    return { status, headers: { ...headers, 'content-type': json ?? JSON_TYPE }, body };
+    return { status, headers: { ...headers, 'content-type': json }, body };
   };
   return {
     /**

@@ -346,9 +346,6 @@ const REFUSED: readonly Row[] = [
       path: '/graphql?id=rename',
     },
   }),
-  ...refused(406, undefined, {
-    'a type of answer that is not sent': { headers: { accept: 'text/csv' }, ...ME },
-  }),
   // What the operation is.
   ...refused(403, 'FORBIDDEN', {
     ...byId('a text of the manifest', { query: TEXT }, ['trusted']),

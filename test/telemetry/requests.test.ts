@@ -147,11 +147,6 @@ test.each<Row>([
     { code: 'CURSOR_INVALID' },
   ],
   [
-    'a format that is not sent',
-    { headers: { accept: 'text/csv' } },
-    { status: 406, code: 'BAD_USER_INPUT' },
-  ],
-  [
     'a caller with a wrong key',
     { query: 'mutation { nothing }', headers: { 'x-api-key': 'of Max' } },
     DENIED,

@@ -8,7 +8,7 @@ import type { CheckedOperation } from '../../operations/operations.ts';
 import type { Caller, Exchange, Stage } from '../exchange.ts';
 import type { Check } from '../operation.ts';
 import { accepted } from '../formats.ts';
-import { errorReply, JSON_TYPE, type Reply } from '../reply.ts';
+import { errorReply, type Reply } from '../reply.ts';
 
 /** The credentials that are accepted. A header whose function is undefined is ignored. */
 interface Credentials {
@@ -110,7 +110,7 @@ function unauthenticated(
       ? [`Bearer ${REALM}${isTokenWrong ? ', error="invalid_token"' : ''}`]
       : []),
   ];
-  const { json = JSON_TYPE } = accepted(exchange.header('accept'));
+  const { json } = accepted(exchange.header('accept'));
   const { headers, ...reply } = errorReply(401, codedError('UNAUTHENTICATED', message));
   return {
     ...reply,
