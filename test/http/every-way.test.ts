@@ -543,10 +543,9 @@ const REFUSED: readonly Row[] = [
     { to: 'open' },
   ),
   ...refused(
-    400,
+    200,
     'BAD_USER_INPUT',
     {
-      'an operation that a caller of parts has wrong': '{ nothing }',
       'a stream of the edges': '{ candidatesConnection { edges @stream { cursor } } }',
       'a stream of a page': '{ candidates @stream { items { id } } }',
       'a stream with a negative count': '{ allCandidates @stream(initialCount: -1) { id } }',

@@ -1,5 +1,5 @@
 import type { BearerTokenOwner, TrustedIssuer } from './bearer-tokens.ts';
-import { hash as hashOf, timingSafeEqual } from 'node:crypto';
+import { hash as hashOf } from 'node:crypto';
 import { OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.ts';
@@ -30,7 +30,7 @@ function authenticate(credentials: Credentials): Stage {
     const authorization = bearerTokenOwner && exchange.header('authorization');
     if (authorization === undefined) {
       if (program) return admit(exchange, program);
-      return unauthenticated(exchange, howToSend(exchange, credentials), credentials);
+      return unauthenticated(exchange, howToSend(credentials), credentials);
     }
     const wrong = () => unauthenticated(exchange, WRONG_TOKEN, credentials, true);
     const token = bearerToken(authorization);
@@ -72,24 +72,13 @@ export interface ApiKey {
   readonly scopes: readonly string[];
 }
 
-/** Finds the owner of a key. The time that this takes does not show how similar a wrong key is to a right one. */
+/** Finds the owner of a key by its hash, so that the time does not show how similar a wrong key is to a right one. */
 function apiKeyOwners(keys: readonly ApiKey[]): (key: string) => Caller | undefined {
-  const owners = keys.map(({ name, hash, scopes }) => ({
-    hash,
-    caller: { name: `key:${name}`, scopes: new Set(scopes) },
-  }));
-  /** Keys that were found before, so that each is hashed once. Wrong keys are not kept. */
-  const known = new Map<string, Caller>();
-  const find = (key: string) => {
-    const sent = hashOf('sha256', key, 'buffer');
-    // Compares all of them, including those after the right one, so that the time is always the same.
-    return owners.filter(({ hash }) => timingSafeEqual(hash, sent))[0]?.caller;
-  };
-  return (key) => {
-    const caller = known.get(key) ?? find(key);
-    if (caller) known.set(key, caller);
-    return caller;
-  };
+  const owners = new Map<string, Caller>();
+  for (const { name, hash, scopes } of keys) {
+    owners.set(Buffer.from(hash).toString('hex'), { name: `key:${name}`, scopes: new Set(scopes) });
+  }
+  return (key) => owners.get(hashOf('sha256', key));
 }
 
 /**
@@ -132,21 +121,14 @@ function unchecked(exchange: Exchange, { retrySeconds }: { readonly retrySeconds
 }
 
 /** What a caller does that has sent no credential, or only one of a kind that is not accepted. */
-function howToSend(exchange: Exchange, { apiKeyOwner, bearerTokenOwner }: Credentials): string {
-  const ignored = [
-    ...(exchange.header('x-api-key') === undefined ? [] : ['An API key']),
-    ...(exchange.header('authorization') === undefined ? [] : ['An authorization header']),
-  ];
-  const what = ignored[0]
-    ? `${ignored[0]} is not accepted by this gateway.`
-    : 'This request has no credential.';
+function howToSend({ apiKeyOwner, bearerTokenOwner }: Credentials): string {
   const ways = [
     ...(apiKeyOwner ? ['an API key from the operator of this gateway, as "x-api-key: <key>"'] : []),
     ...(bearerTokenOwner
       ? ['the access token of a signed-in user, as "authorization: Bearer <token>"']
       : []),
   ];
-  return `${what} Send ${ways.join(', or ')}.`;
+  return `This request has no credential that this gateway accepts. Send ${ways.join(', or ')}.`;
 }
 
 const WRONG_KEY =

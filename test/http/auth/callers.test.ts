@@ -261,17 +261,17 @@ const BOTH = `${FOR_KEYS}, ${FOR_TOKENS}`;
 const WRONG = `${BOTH}, error="invalid_token"`;
 const WITH_KEY = 'Send an API key from the operator of this gateway, as "x-api-key: <key>"';
 const WITH_TOKEN = 'the access token of a signed-in user, as "authorization: Bearer <token>".';
-const NOT_ACCEPTED = 'is not accepted by this gateway. Send';
+const NONE = 'has no credential that this gateway accepts.';
 
 test.each<[string, Sent, says: string, challenge: string]>([
-  ['nothing', () => ({}), `has no credential. ${WITH_KEY}, or ${WITH_TOKEN}`, BOTH],
+  ['nothing', () => ({}), `${NONE} ${WITH_KEY}, or ${WITH_TOKEN}`, BOTH],
   ['a wrong key', withKey('wrong'), 'The API key in x-api-key is not valid. Check', BOTH],
   ['a wrong token', () => authorization('wrong'), 'Get a new token and send it', WRONG],
-  ['a token where only keys are accepted', bearer(), `header ${NOT_ACCEPTED} an API key`, FOR_KEYS],
+  ['a token where only keys are accepted', bearer(), `${NONE} ${WITH_KEY}`, FOR_KEYS],
   [
     'a key where only tokens are accepted',
     withKey(PORTAL),
-    `key ${NOT_ACCEPTED} ${WITH_TOKEN}`,
+    `${NONE} Send ${WITH_TOKEN}`,
     FOR_TOKENS,
   ],
 ])('a caller that sends %s learns what to send', async (_, sent, says, challenge) => {
