@@ -159,6 +159,7 @@ function paramsInAddress(query: string): Params {
   return {
     operationName: text('operationName'),
     query: text('query'),
+    documentId: text('documentId'),
     variables: json('variables'),
     extensions: json('extensions'),
   };

@@ -1,4 +1,4 @@
-import { badRequest, codedError, forbidden } from '../errors.ts';
+import { codedError, forbidden } from '../errors.ts';
 import type { TrustedDocument } from '../operations/trusted-documents.ts';
 import type { Exchange } from './exchange.ts';
 import type { Params } from './params.ts';
@@ -29,34 +29,14 @@ export function trustedDocuments({ trusted, trustedDocumentsOnly, isRouter }: Tr
       if (hash !== undefined) throw notPersisted('PERSISTED_QUERY_NOT_SUPPORTED');
       return params;
     }
-    const id = idOf(exchange, params);
-    if (id === undefined && hash === undefined) throw badRequest(NEITHER);
-    const document = find(trusted, id ?? hash!);
+    const { documentId } = params;
+    const id = typeof documentId === 'string' ? documentId : undefined;
+    if (id === undefined && hash === undefined) return params;
+    const document = trusted.get(id ?? hash!);
     if (!document) throw id === undefined ? notPersisted('PERSISTED_QUERY_NOT_FOUND') : unknownId();
-    // Not the id as it was sent, which metrics would keep: in a GET, it is part of a long address.
     exchange.notes.trustedName = nameOf(document, operationName) ?? document.id;
     return { query: document.text, operationName, variables, extensions };
   };
-}
-
-/** Finds a document with and without the prefix that an id may have in the manifest or in the request. */
-function find(
-  trusted: ReadonlyMap<string, TrustedDocument>,
-  id: string,
-): TrustedDocument | undefined {
-  const other = id.startsWith(SHA256) ? id.slice(SHA256.length) : SHA256 + id;
-  return trusted.get(id) ?? trusted.get(other);
-}
-
-/** The prefix of SHA-256 ids in the appendix "Persisted Documents" of GraphQL over HTTP. */
-const SHA256 = 'sha256:';
-
-/** The parameter as the appendix, Relay and others name it. */
-const NAMES = ['documentId', 'doc_id', 'id'];
-
-function idOf({ inbound: { method, query } }: Exchange, params: Params): string | undefined {
-  const sent: Params = method === 'GET' ? Object.fromEntries(new URLSearchParams(query)) : params;
-  return NAMES.map((name) => sent[name]).find((id) => typeof id === 'string');
 }
 
 /** The hash that Apollo and urql send, of a trusted document or in automatic persisted queries. */
@@ -73,8 +53,6 @@ function nameOf({ operations }: TrustedDocument, requested: unknown): string | u
 
 const UNTRUSTED =
   'This gateway accepts only trusted documents. Send the "documentId" of one instead of a "query"; the operator of this gateway can add operations to its manifest.';
-const NEITHER =
-  'The request has neither a "query" nor the id of a trusted document. Send a "query" or a "documentId".';
 
 function unknownId() {
   return codedError(

@@ -40,7 +40,6 @@ const DOCUMENTS = {
   [HASH]: TEXT,
   pair: 'query One { me { id } } query Two { candidate(id: 7) { id } }',
   nameless: '{ me { id } }',
-  'sha256:abc': '{ me { id } }',
   variable: BY_ID,
   rename: RENAME,
 };
@@ -343,16 +342,16 @@ const REFUSED: readonly Row[] = [
       ...asWriter,
       to: 'trusted',
       method: 'GET',
-      path: '/graphql?id=rename',
+      path: '/graphql?documentId=rename',
     },
   }),
   // What the operation is.
   ...refused(403, 'FORBIDDEN', {
     ...byId('a text of the manifest', { query: TEXT }, ['trusted']),
     ...byId('a text that is not parsed', { query: '{' }, ['trusted']),
-    ...byId('a text beside an id', { query: '{ me { id } }', id: 'nameless' }, ['trusted']),
+    ...byId('a text beside an id', { query: '{ me { id } }', documentId: 'nameless' }, ['trusted']),
     ...byId('a text beside a hash', { query: UNKNOWN, ...ofApollo(HASH) }, ['trusted']),
-    'a trusted mutation without the scope write': { to: 'trusted', body: { id: 'rename' } },
+    'a trusted mutation without the scope write': { to: 'trusted', body: { documentId: 'rename' } },
     'a mutation without the scope write': [RENAME, /scope "write"/],
     'a mutation that is selected': query(TWO, { operationName: 'Change' }),
     'a query without the scope read': { ...asWriter, ...ME, says: /scope "read"/ },
@@ -375,7 +374,11 @@ const REFUSED: readonly Row[] = [
       says: /schema print --subgraph/,
     },
   }),
-  ...refused(400, 'PERSISTED_QUERY_NOT_FOUND', byId('an id that is not trusted', { id: 'x' })),
+  ...refused(
+    400,
+    'PERSISTED_QUERY_NOT_FOUND',
+    byId('an id that is not trusted', { documentId: 'x' }),
+  ),
   // Apollo Client sends the text after these codes, and urql after these messages.
   ...refused(200, 'PERSISTED_QUERY_NOT_FOUND', byId('an unknown hash', ofApollo('a')), {
     says: /^PersistedQueryNotFound$/,
@@ -398,7 +401,7 @@ const REFUSED: readonly Row[] = [
   ]),
   ...refused(400, 'BAD_USER_INPUT', {
     ...byId('neither an id nor a text', { variables: {} }),
-    ...byId('no name for two operations', { id: 'pair' }),
+    ...byId('no name for two operations', { documentId: 'pair' }),
     'a syntax error': '{',
     'an empty text': '',
     'a missing argument': '{ candidate { id } }',
@@ -631,12 +634,9 @@ const ANSWERED: readonly Answer[] = [
   }),
   ...answered('{"data":{"candidate":{"id":7}}}', {
     ...byId('documentId', { documentId: HASH }),
-    ...byId('documentId with the name of its hash', { documentId: `sha256:${HASH}` }),
     ...byId('the hash that Apollo sends', ofApollo(HASH)),
-    ...byId('doc_id, as of Relay', { doc_id: HASH }),
-    ...byId('id', { id: HASH }),
-    ...byId('an id and the name of an operation', { id: 'pair', operationName: 'Two' }),
-    ...byId('an id and variables', { id: 'variable', variables: { id: 7 } }),
+    ...byId('an id and the name of an operation', { documentId: 'pair', operationName: 'Two' }),
+    ...byId('an id and variables', { documentId: 'variable', variables: { id: 7 } }),
     ...byId('an unknown hash and its text', WITH_TEXT, ['listed', 'open']),
     'a text of a router beside trusted documents': { to: 'trusted', ...asGate, ...query(TEXT) },
     'variables, and one of two operations': query(
@@ -770,22 +770,19 @@ test.each(ANSWERED)('%s is answered alike on every way', async (_, sent, part) =
 test('the name of a trusted operation is logged and counted, and no other name', async () => {
   const { logged, gateway } = plain.listed;
   for (const [body, operation] of [
-    [{ id: HASH }, 'Me'],
-    [{ id: 'pair', operationName: 'Two' }, 'Two'],
-    [{ id: 'nameless' }, 'nameless'],
-    // In whatever form the request has an id.
-    [{ id: 'abc' }, 'sha256:abc'],
-    [{ id: 'sha256:abc' }, 'sha256:abc'],
-    [{ id: 'pair', operationName: 'Mine' }, 'pair'],
-    [{ id: 'Mine' }, undefined],
+    [{ documentId: HASH }, 'Me'],
+    [{ documentId: 'pair', operationName: 'Two' }, 'Two'],
+    [{ documentId: 'nameless' }, 'nameless'],
+    [{ documentId: 'pair', operationName: 'Mine' }, 'pair'],
+    [{ documentId: 'Mine' }, undefined],
     [{ query: TEXT, operationName: 'Me' }, undefined],
   ] as const) {
     await throughFetch(plain.listed, { body });
     expect(logged.findLast(({ msg }) => msg === 'request')!['operation']).toBe(operation);
   }
   const metrics = await gateway.metrics.text();
-  expect(metrics).toContain('{operation="sha256:abc",code="OK"} 2');
-  expect(metrics).not.toMatch(/operation="(?:abc|Mine)"/);
+  expect(metrics).toContain('{operation="nameless",code="OK"} 1');
+  expect(metrics).not.toMatch(/operation="Mine"/);
 });
 
 test.each<[string, SentRequest, headers: Readonly<Record<string, string>>]>([
