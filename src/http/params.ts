@@ -45,10 +45,8 @@ export function createReadParams({ maxBodyBytes, maxRequests, bodies }: ParamsPa
       enter(exchange);
       return paramsIn(text);
     }
-    const { path, query } = exchange.inbound;
-    if (path.length + query.length > maxBodyBytes) throw addressTooLong(maxBodyBytes);
     enter(exchange);
-    return paramsInAddress(query);
+    return paramsInAddress(exchange.inbound.query);
   };
 }
 
@@ -60,11 +58,7 @@ function checkHeaders(exchange: Exchange, maxBytes: number): void {
     const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s";,]*)/i.exec(type) ?? [];
     if (!isJson || !/^utf-?8$/i.test(charset)) throw refused(415, OTHER_TYPE);
   }
-  const encoding = exchange.header('content-encoding') ?? 'identity';
-  if (encoding.toLowerCase() !== 'identity') {
-    // In an answer, this header lists the accepted encodings of requests (RFC 9110, 12.5.3).
-    throw refused(415, OTHER_ENCODING, { 'accept-encoding': 'identity' });
-  }
+  if (exchange.header('content-encoding') !== undefined) throw refused(415, OTHER_ENCODING);
   if (Number(exchange.header('content-length')) > maxBytes) throw tooLarge(maxBytes);
 }
 
@@ -76,12 +70,10 @@ async function readText(
   const parts = new BodyParts(limits);
   try {
     if (node) await arrived(node.req, exchange, parts);
-    else if (fetched?.body) await fetchedInto(parts, fetched.body, exchange);
+    else for await (const part of fetched?.body ?? []) parts.add(part);
     const bytes = parts.bytes();
     if (!isUtf8(bytes)) throw badRequest(NOT_UTF8);
-    const text = bytes.toString();
-    // The byte order mark that some clients send before their JSON.
-    return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+    return bytes.toString();
   } catch (error) {
     if (error instanceof BodyTooLarge) throw tooLarge(limits.each);
     if (error instanceof BodiesTooLarge) throw noRoom();
@@ -125,26 +117,11 @@ function arrived(req: IncomingMessage, exchange: Exchange, parts: BodyParts): Pr
   });
 }
 
-async function fetchedInto(
-  parts: BodyParts,
-  body: AsyncIterable<Uint8Array>,
-  exchange: Exchange,
-): Promise<void> {
-  try {
-    for await (const part of body) parts.add(part);
-  } catch (error) {
-    if (error instanceof BodyTooLarge || error instanceof BodiesTooLarge) throw error;
-    if (exchange.hasLeft) throw CALLER_LEFT;
-    throw codedError('BAD_USER_INPUT', UNREADABLE, { cause: error });
-  }
-}
-
 function paramsIn(text: string): Params {
   // Not with the message of the parser, which contains a piece of the body.
   const json = parsed(text, 'The body is not valid JSON. Send a JSON object with a "query".');
-  if (Array.isArray(json)) throw refused(400, BATCH);
-  if (typeof json !== 'object' || json === null) {
-    throw refused(400, 'The body is not a JSON object. Send one with a "query".');
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) {
+    throw refused(400, NO_OBJECT);
   }
   return json as Params;
 }
@@ -182,13 +159,8 @@ export function checkParams(_exchange: Exchange, params: Params): Params {
     if (NAMES.has(name) || params[name] === null || params[name] === undefined) continue;
     throw badRequest(`The request has an unknown parameter "${name}". Remove it.`);
   }
-  const { query } = params;
-  if (typeof query !== 'string') {
-    const what =
-      query === undefined || query === null
-        ? 'has no "query"'
-        : 'has a "query" that is not a string';
-    throw badRequest(`The request ${what}. Send the text of an operation.`);
+  if (typeof params['query'] !== 'string') {
+    throw badRequest('The request has no "query". Send the text of an operation.');
   }
   for (const name of ['variables', 'extensions']) {
     const value = params[name] ?? {};
@@ -198,20 +170,13 @@ export function checkParams(_exchange: Exchange, params: Params): Params {
   return params;
 }
 
-function addressTooLong(maxBytes: number): GraphQLError {
-  return refused(
-    414,
-    `The address is longer than ${maxBytes} characters. Use POST, or request less.`,
-  );
-}
-
 function tooLarge(maxBytes: number): GraphQLError {
   const message = `The request is larger than ${maxBytes} bytes. Send each value only once, in variables, or split the request; the operator of this gateway can raise MAX_BODY_BYTES.`;
   return refused(413, message);
 }
 
-function refused(status: number, message: string, headers: Record<string, string> = {}) {
-  return codedError('BAD_USER_INPUT', message, { extensions: { http: { status, headers } } });
+function refused(status: number, message: string) {
+  return codedError('BAD_USER_INPUT', message, { extensions: { http: { status } } });
 }
 
 const OTHER_TYPE =
@@ -222,9 +187,7 @@ const NOT_UTF8 =
   'The body is not valid UTF-8. Send JSON in UTF-8, as every JSON library writes it.';
 const READ_BEFORE =
   'Something in front of the gateway has read the body of this request. Whoever runs it mounts the gateway before body parsers.';
-const UNREADABLE =
-  'The body could not be read to its end. Send it again, in a stream of bytes that was not read before.';
-const BATCH =
-  'Batching is off. Send each operation in its own request: in Apollo Client, with HttpLink instead of BatchHttpLink.';
+const NO_OBJECT =
+  'The body is not a JSON object with a "query". Batching is off: send each operation in its own request.';
 const BROKEN_ADDRESS =
   'The variables or the extensions in the address are not valid JSON. Correct them, or use POST.';

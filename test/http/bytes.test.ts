@@ -2,7 +2,6 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { headOf, openBare } from '../support/clients/bare-client.ts';
-import { codesOf } from '../support/gateway/codes.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import type { Reply } from '../service/service.ts';
 import { post } from '../support/clients/post.ts';
@@ -167,16 +166,6 @@ test('a body in parts of any sizes is read as it was sent, and so is an answer o
     expect(JSON.parse(service.received.at(-1)!.body)).toMatchObject({ variables });
   }
 });
-
-test('a body through fetch that fails is refused', async () => {
-  const refused = await front.fetch('/graphql', withBody(failing()));
-  expect(codesOf((await refused.json()) as GraphqlAnswer)).toEqual(['BAD_USER_INPUT']);
-});
-
-async function* failing() {
-  yield await Promise.resolve(Buffer.from('{'));
-  throw new Error('The stream failed.');
-}
 
 const answerInParts: Reply = (response) => {
   response.writeHead(200, { 'content-type': 'application/json' });
