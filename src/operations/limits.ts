@@ -2,7 +2,6 @@ import {
   GraphQLError,
   Kind,
   parse,
-  visit,
   type DocumentNode,
   type OperationDefinitionNode,
   type SelectionNode,
@@ -29,8 +28,6 @@ export interface Excess {
 const MAX_SELECTIONS = 10_000;
 /** Selections of one field at one position of the answer: validation compares every two, and everything below them. */
 const MAX_REPEATS = 100;
-/** Characters. Messages and every record of an answer repeat a name. */
-const MAX_NAME = 255;
 
 /**
  * Finds the limits that a document exceeds; `broken` if its fragments cannot be measured.
@@ -41,11 +38,6 @@ export function excessOf(
   document: DocumentNode,
   { maxDepth, maxAliases }: Limits,
 ): readonly Excess[] | 'broken' {
-  const longest = longestName(document);
-  if (longest > MAX_NAME) {
-    const message = `A name in the document has ${longest} characters; at most ${MAX_NAME} are allowed. Choose a shorter one.`;
-    return tooMuch(true, message);
-  }
   const fragments = fragmentsOf(document);
   const sizes = measure(document, fragments);
   if (!sizes) return 'broken';
@@ -76,12 +68,6 @@ export function excessOf(
   return [...excess, ...repeated];
 }
 
-function longestName(document: DocumentNode): number {
-  let longest = 0;
-  visit(document, { Name: ({ value }) => void (longest = Math.max(longest, value.length)) });
-  return longest;
-}
-
 function tooMuch(isTooMuch: boolean, message: string, isAllowedForRouters = false): Excess[] {
   return isTooMuch ? [{ message, isAllowedForRouters }] : [];
 }
@@ -97,10 +83,6 @@ export function parseWithin(maxTokens: number): (text: string) => DocumentNode {
     try {
       return parse(text, { maxTokens });
     } catch (error) {
-      // The parser recurses into each level, until the call stack overflows.
-      if (error instanceof RangeError) {
-        throw tooComplex('The operation is nested too deeply to be parsed. Split it into several.');
-      }
       if (!(error instanceof GraphQLError && error.message.includes('tokens. Parsing aborted.'))) {
         throw error;
       }
