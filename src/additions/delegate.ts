@@ -63,7 +63,7 @@ export function checkedFor(
   enforceScopes(ownUses, caller);
   const { plan, isIncremental } = operation;
   const sent = variables as Readonly<Record<string, unknown>>;
-  return { plan, isIncremental, variables: coerceVariables(operation, sent, { schema }) };
+  return { plan, isIncremental, variables: coerceVariables(operation.operation, sent, { schema }) };
 }
 
 function withoutCaller() {

@@ -83,7 +83,8 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
     coerceVariables: ({ exchange, operation }: Asked<Plan>, sent: unknown): CallVariables => {
       // From here on, telemetry counts the request as an executed operation.
       exchange.notes.operationType = operation.type;
-      const variables = coerceVariables(operation, (sent ?? {}) as Record<string, unknown>, {
+      const sentOnes = (sent ?? {}) as Record<string, unknown>;
+      const variables = coerceVariables(operation.operation, sentOnes, {
         schema,
         hideSuggestions: !introspection,
       });

@@ -1,14 +1,6 @@
-import {
-  getVariableValues,
-  Kind,
-  visit,
-  type DocumentNode,
-  type GraphQLSchema,
-  type OperationDefinitionNode,
-} from 'graphql';
+import { getVariableValues, type GraphQLSchema, type OperationDefinitionNode } from 'graphql';
 import type { CallVariables } from '../engine/call.ts';
-import { badRequest, codedError } from '../errors.ts';
-import { tooComplex } from './limits.ts';
+import { badRequest } from '../errors.ts';
 
 /** An integer of 16 digits or more. Also found in strings, where it only costs time. */
 const LONG_NUMBER = /[:[,]\s*-?\d{16}/;
@@ -28,18 +20,8 @@ function refuseLong(_: string, value: unknown, context?: { readonly source?: str
   const source = context?.source;
   if (!isLong || source === undefined || !/^-?\d+$/.test(source)) return value;
   throw badRequest(
-    `The integer ${shortened(source)} has more digits than JSON numbers keep. Send it as a string.`,
+    `The integer ${source} has more digits than JSON numbers keep. Send it as a string.`,
   );
-}
-
-function shortened(digits: string): string {
-  return digits.length > 30 ? `${digits.slice(0, 30)}…` : digits;
-}
-
-/** An operation of a document that is valid. */
-interface Operation {
-  readonly document: DocumentNode;
-  readonly operation: OperationDefinitionNode;
 }
 
 /** The variables of a call, and how long they are as JSON. */
@@ -51,24 +33,16 @@ interface MeasuredVariables extends CallVariables {
  * Returns the variables that an operation declares, and nothing else of its request: a request may contain others of any
  * size, and a walk that several callers share outlives the request that began it.
  *
- * @throws AggregateError of one error for each wrong value; BAD_USER_INPUT for a condition that is null;
- * OPERATION_TOO_COMPLEX for values that are nested too deeply
+ * @param operation one that is valid
+ * @throws AggregateError of one error for each wrong value
  */
 export function coerceVariables(
-  operation: Operation,
+  operation: OperationDefinitionNode,
   sent: Readonly<Record<string, unknown>>,
   options: Options,
 ): MeasuredVariables {
-  try {
-    const { values, sent: kept } = coerced(operation, sent, options);
-    return { values, sent: kept, length: JSON.stringify(kept).length };
-  } catch (error) {
-    // Coercion and `JSON.stringify` recurse into each level of a value, until the call stack overflows.
-    if (!(error instanceof RangeError)) throw error;
-    throw tooComplex(
-      'The variables are nested too deeply to be read. Send values with fewer levels.',
-    );
-  }
+  const { values, sent: kept } = coerced(operation, sent, options);
+  return { values, sent: kept, length: JSON.stringify(kept).length };
 }
 
 interface Options {
@@ -77,7 +51,7 @@ interface Options {
 }
 
 function coerced(
-  { document, operation }: Operation,
+  operation: OperationDefinitionNode,
   sent: Readonly<Record<string, unknown>>,
   { schema, hideSuggestions = false }: Options,
 ): CallVariables {
@@ -87,30 +61,10 @@ function coerced(
   const { errors, coerced: values } = getVariableValues(schema, variableDefinitions, sent, options);
   if (!values) throw new AggregateError(errors);
   const names = variableDefinitions.map(({ variable }) => variable.name.value);
-  const nulls = names.filter((name) => values[name] === null);
-  if (nulls.length > 0) refuseConditions(document, new Set(nulls));
   return { values, sent: onlyOf(sent, names) };
 }
 
 const NONE: CallVariables = { values: {}, sent: {} };
-
-/**
- * Refuses conditions that are null: the default value of a nullable variable makes the operation valid, but the caller
- * sent null.
- */
-function refuseConditions(document: DocumentNode, nulls: ReadonlySet<string>): void {
-  visit(document, {
-    Directive: ({ name: { value: directive }, arguments: args = [] }) => {
-      if (!['skip', 'include', 'stream'].includes(directive)) return;
-      const condition = args.find(({ name }) => name.value === 'if')?.value;
-      if (condition?.kind !== Kind.VARIABLE || !nulls.has(condition.name.value)) return;
-      throw codedError(
-        'BAD_USER_INPUT',
-        `The variable $${condition.name.value} is the condition of @${directive}, and must not be null. Send true or false, or omit it.`,
-      );
-    },
-  });
-}
 
 /** Returns `sent` itself if it has only declared values, as in most requests. */
 function onlyOf(
