@@ -37,7 +37,7 @@ function authenticate(credentials: Credentials): Stage {
     if (token === undefined) return wrong();
     return bearerTokenOwner!(token, exchange).then((person) => {
       if (!person) return wrong();
-      if ('retrySeconds' in person) return unchecked(exchange, person);
+      if (person === 'unchecked') return unchecked(exchange);
       return admit(exchange, program ? onBehalf(program, person) : person);
     });
   };
@@ -107,17 +107,20 @@ function unauthenticated(
   };
 }
 
+/** The keys are fetched again after this time. */
+const RETRY_SECONDS = 5;
+
 /** Not 401, with which clients log their users out. */
-function unchecked(exchange: Exchange, { retrySeconds }: { readonly retrySeconds: number }): Reply {
+function unchecked(exchange: Exchange): Reply {
   const error = codedError(
     'RATE_LIMITED',
     'The keys that verify bearer tokens are unavailable, so the token of this request was not checked. ' +
-      `Keep it, and try again in ${retrySeconds} s.`,
-    { extensions: { retryAfter: retrySeconds } },
+      `Keep it, and try again in ${RETRY_SECONDS} s.`,
+    { extensions: { retryAfter: RETRY_SECONDS } },
   );
   exchange.notes.outcome = 'RATE_LIMITED';
   const reply = errorReply(503, error);
-  return { ...reply, headers: { ...reply.headers, 'retry-after': String(retrySeconds) } };
+  return { ...reply, headers: { ...reply.headers, 'retry-after': String(RETRY_SECONDS) } };
 }
 
 /** What a caller does that has sent no credential, or only one of a kind that is not accepted. */

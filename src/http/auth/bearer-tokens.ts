@@ -56,7 +56,7 @@ export function bearerTokenOwners({
       const { requestId } = caller;
       if (error instanceof KeysUnavailable) {
         log.info({ requestId, code }, 'a bearer token was not checked');
-        return { retrySeconds: error.retrySeconds };
+        return 'unchecked';
       }
       if (caller.hasLeft) throw error;
       log.info({ requestId, code, claim }, 'a bearer token was refused');
@@ -93,11 +93,11 @@ function scopesOf({ scope, scp }: JWTPayload): readonly unknown[] {
   );
 }
 
-/** Returns undefined for a token that is not valid, and in how many seconds one that cannot be checked now may be. */
+/** Returns undefined for a token that is not valid, and `unchecked` for one that cannot be checked now. */
 export type BearerTokenOwner = (
   token: string,
   caller: Pick<Exchange, 'requestId' | 'hasLeft' | 'signal'>,
-) => Promise<Caller | { readonly retrySeconds: number } | undefined>;
+) => Promise<Caller | 'unchecked' | undefined>;
 
 export interface TrustedIssuer {
   readonly jwksUrl: string;

@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import type { JWK } from 'jose';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { keySet, MAX_AGE_MS, RETRY_MS } from '../../../src/http/auth/key-set.ts';
+import { keySet, KeysUnavailable, MAX_AGE_MS, RETRY_MS } from '../../../src/http/auth/key-set.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
 import { startGatewayOverService } from '../../support/gateway/over-service.ts';
 import { recordingLog } from '../../support/gateway/recording-log.ts';
@@ -32,10 +32,9 @@ test('while the keys of an issuer cannot be fetched, its tokens are not refused,
   const token = await issuer.token();
   for (let tries = 0; tries < 3; tries += 1) {
     const response = await ask({ authorization: `Bearer ${token}` });
-    const retryAfter = Number(response.headers.get('retry-after'));
-    expect([response.status, retryAfter]).toEqual([503, expect.toBeOneOf([1, 2, 3, 4, 5])]);
-    const message = expect.stringContaining(`Keep it, and try again in ${retryAfter} s.`) as string;
-    const extensions = { code: 'RATE_LIMITED', retryAfter };
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
+    const message = expect.stringContaining('Keep it, and try again in 5 s.') as string;
+    const extensions = { code: 'RATE_LIMITED', retryAfter: 5 };
     expect(await response.json()).toEqual({ errors: [{ message, extensions }] });
   }
   expect(issuer.requests).toBe(before + 1);
@@ -79,17 +78,14 @@ const status =
     response.writeHead(code, { location: '/other' }).end('secret');
 
 test.each<[string, RequestListener, string]>([
-  ['refuses', status(500), 'the server answered with status 500'],
-  ['points elsewhere', status(302), 'the server answered with status 302'],
-  ['is no JSON', (_, response) => response.end('<p>secret</p>'), 'the answer is not JSON'],
-  ['has no list', answering({ keys: 'none' }), 'the answer is not a set of keys'],
-  ['never begins', () => {}, 'no complete answer within 0.2 s'],
-  ['breaks off', (_, response) => void response.destroy(), 'UND_ERR_SOCKET'],
+  ['refuses', status(500), 'Expected 200 OK'],
+  ['points elsewhere', status(302), 'Expected 200 OK'],
+  ['is no JSON', (_, response) => response.end('<p>secret</p>'), 'as JSON'],
+  ['has no list', answering({ keys: 'none' }), 'malformed'],
 ])(
   'while the answer %s, known keys remain valid, others are unclear, and the log has the reason',
   async (_, reply, reason) => {
-    const timeoutMs = reason.includes('0.2') ? 200 : undefined;
-    const known = keys({ timeoutMs });
+    const known = keys();
     expect(await known.has('ec')).toBe(true);
     issuer.answer(reply);
     known.clock.jump(MAX_AGE_MS);
@@ -97,17 +93,20 @@ test.each<[string, RequestListener, string]>([
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + MAX_AGE_MS });
     for (let time = 0; time < 2; time += 1) expect(await known.has('ec')).toBe(true);
     expect(known.fetched()).toBe(2);
-    expect(known.logged).toMatchObject([{ level: 40, reason }]);
+    const contained = expect.stringContaining(reason) as string;
+    expect(known.logged).toMatchObject([{ level: 40, reason: contained }]);
     vi.useRealTimers();
 
-    const fresh = keys({ timeoutMs });
-    expect(await fresh.has('ec')).toBe(RETRY_MS / 1_000);
-    fresh.clock.jump(RETRY_MS - 1_000);
-    expect([await fresh.has('ec'), fresh.fetched()]).toEqual([1, 1]);
+    const fresh = keys();
+    expect(await fresh.has('ec')).toBe('unclear');
+    fresh.clock.jump(RETRY_MS - 1);
+    expect([await fresh.has('ec'), fresh.fetched()]).toEqual(['unclear', 1]);
+    fresh.clock.jump(1);
+    expect([await fresh.has('ec'), fresh.fetched()]).toEqual(['unclear', 2]);
   },
 );
 
-test('a withdrawn key is refused once the key set has reached its age, at once also after a failure, during which nobody waits', async () => {
+test('a withdrawn key is refused once the key set has reached its age, at once also after a failure, and only one caller waits for the keys', async () => {
   const { has, clock, fetched } = keys();
   expect(await has('second')).toBe(true);
   clock.jump(MAX_AGE_MS - 1);
@@ -120,9 +119,11 @@ test('a withdrawn key is refused once the key set has reached its age, at once a
     (...exchange) => void gate.promise.then(() => answering({ keys: [EC] })(...exchange)),
   );
   clock.jump(RETRY_MS);
+  const first = has('second');
+  // It does not wait for the keys that the first one fetches.
   expect(await has('second')).toBe(true);
   gate.resolve();
-  await expect.poll(() => has('second')).toBe(false);
+  expect(await first).toBe(false);
   issuer.answer(answering({ keys: [SECOND] }));
   clock.jump(MAX_AGE_MS);
   expect([await has('ec'), await has('second')]).toEqual([false, true]);
@@ -130,7 +131,7 @@ test('a withdrawn key is refused once the key set has reached its age, at once a
 
 test('the request for the keys goes through the system’s proxy', async () => {
   const proxy = await startProxy();
-  expect(await keys({ proxy: `http://${proxy.host}` }).has('ec')).toBe(true);
+  expect(await keys(`http://${proxy.host}`).has('ec')).toBe(true);
   const { host } = new URL(issuer.jwt.jwksUrl);
   expect(proxy.heads).toEqual([expect.stringMatching(`^CONNECT ${host}\n`)]);
 });
@@ -145,23 +146,20 @@ async function openDoor() {
   return { ask, logged };
 }
 
-function keys({
-  timeoutMs = 5_000,
-  proxy,
-}: { timeoutMs?: number | undefined; proxy?: string } = {}) {
+function keys(proxy?: string) {
   const clock = new ManualClock();
   const { log, logged } = recordingLog();
   const before = issuer.requests;
-  const find = keySet(issuer.jwt.jwksUrl, { clock, log, timeoutMs, proxy });
+  const find = keySet(issuer.jwt.jwksUrl, { clock, log, proxy });
   return {
     clock,
     logged,
     fetched: () => issuer.requests - before,
-    /** Whether there is such a key, or in how many seconds that may be clear. */
-    has: (kid: string): Promise<boolean | number> =>
+    /** Whether there is such a key. */
+    has: (kid: string): Promise<boolean | 'unclear'> =>
       Promise.resolve(find({ alg: 'ES256', kid }, { payload: '', signature: '' })).then(
         () => true,
-        ({ retrySeconds }: { retrySeconds?: number }) => retrySeconds ?? false,
+        (error: unknown) => (error instanceof KeysUnavailable ? 'unclear' : false),
       ),
   };
 }
