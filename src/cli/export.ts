@@ -4,7 +4,7 @@ import { OperatorMistake } from '../errors.ts';
 import { recordFormat, type FormatName } from '../export/format.ts';
 import { gatewayAt, GatewayFailure, gatewayInside, type Gateway } from '../export/gateway.ts';
 import { exportedList, type ExportedList } from '../export/list.ts';
-import { fileToWrite, openExportFile, ReaderLeft, streamOutput } from '../export/output.ts';
+import { openExportFile, streamOutput } from '../export/output.ts';
 import { idOf, Patience, readPages } from '../export/pages.ts';
 import { openGateway, openAccess, type CloseAtEnd } from '../setup/open-gateway.ts';
 import { exportProgress, inWords } from './export-progress.ts';
@@ -30,12 +30,11 @@ const STOPPED = 'The export was stopped.';
 
 /** Exports a list to a file or to the standard output. @returns the exit code: see docs/export.md */
 export async function exportList(options: ExportOptions, terminal: Terminal): Promise<number> {
-  const { field, limit = Infinity, url } = options;
+  const { field, limit = Infinity, url, output: path } = options;
   const { stop: signal, stdout, stderr, clock } = terminal;
-  if (options.resume && options.output === undefined) {
+  if (options.resume && path === undefined) {
     throw new OperatorMistake('--resume continues a file. Name it with --output.');
   }
-  const path = options.output === undefined ? undefined : fileToWrite(options.output);
   await using parts = new AsyncDisposableStack();
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   const { gateway, source } =
@@ -59,8 +58,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
           ...options,
           path,
           header: format.header,
-          begun: [source, formatName, list.window(limit)],
-          onBeginAnew: (reason) => progress.say(`${reason} This export begins anew.`),
+          begun: JSON.stringify([source, formatName, list.window(limit)]),
         });
   if (output === 'whole') {
     progress.say(`${path} is whole already. Export it again with --force.`);
@@ -88,7 +86,6 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     await output.finish();
   } catch (error) {
     progress.end();
-    if (error instanceof ReaderLeft) return NOT_WHOLE;
     const why = signal.aborted ? STOPPED : (error as Error).message;
     const message = withNextStep(why, output.progress.records, path);
     throw isMistake(error) ? new OperatorMistake(message) : new CommandError(message, NOT_WHOLE);

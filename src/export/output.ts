@@ -1,32 +1,20 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fsyncSync,
-  openSync,
-  realpathSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
-import { open, readFile, rename, type FileHandle } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { existsSync, openSync, closeSync, rmSync, statSync } from 'node:fs';
+import { open, rename, type FileHandle } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
 import { OperatorMistake } from '../errors.ts';
 
 /*
  * How an interrupted export loses and repeats no record
  *
- *     people.csv.part         what was written so far, then people.csv
- *     people.csv.part.state   JSON, a line each: what the export was begun with; then its progress at each commit, with
- *                             the length of the file, the cursor behind the last record, and the ids since the last one
- *     people.csv.part.lock    locked while a process writes
+ *     people.csv.part      what was written so far, then people.csv
+ *     people.csv.part.db   what the export was begun with; then for each page the length of the file, the cursor behind
+ *                          the last record, and the ids. An SQLite database, locked while a process writes.
  *
- * After each 500 records, the file is flushed to the disk (fsync), then a line is appended to the state and flushed. So the
- * file has everything that the state counts, at every moment and after a power failure too. When the export is resumed,
- * the rest of both is cut off, and the records behind the cursor are requested.
+ * After each 500 records, the file is flushed to the disk (fsync), then a row is added to the database. So the file has
+ * everything that the database counts, at every moment and after a power failure too. When the export is resumed, the rest
+ * of the file is cut off, and the records behind the cursor are requested.
  *
- *     kill while the file is written  it is longer than the state says: cut off
- *     ... while the state is written  its last line is not whole: as if it were not there
+ *     kill while the file is written  it is longer than the database says: cut off
  *     ... after the last page         nothing comes behind the cursor: the file is renamed
  *     ... after the rename            there is no .part, so the file is whole
  */
@@ -84,121 +72,98 @@ class WrittenIds {
 }
 
 interface ExportFileOptions {
-  /** As `fileToWrite` returns it. */
   readonly path: string;
   /** What the file begins with. */
   readonly header: string;
   /** What must not change until the export is whole: where the records come from, their format and the operation. */
-  readonly begun: readonly string[];
+  readonly begun: string;
   readonly resume: boolean;
   /** Whether an existing file may be replaced. With `resume`: what an interrupted export left, unless it can be continued. */
   readonly force: boolean;
-  /** Called if an export that was to be continued begins anew. @param reason a sentence */
-  readonly onBeginAnew: (reason: string) => void;
 }
 
-/**
- * Checks a path before the first request to the gateway. A link stays a link: returns the file that it names.
- *
- * @throws OperatorMistake for anything but a file in a folder
- */
-export function fileToWrite(path: string): string {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats?.isFile()) return realpathSync(path);
-  const folder = dirname(path);
-  const isInFolder = statSync(folder, { throwIfNoEntry: false })?.isDirectory();
-  if (!stats && path !== '-' && !path.endsWith('/') && isInFolder) return path;
-  throw new OperatorMistake(
-    `--output takes the path of a file in a folder that exists, which ${path} is not. Leave it out for the standard output.`,
-  );
-}
-
-/** @returns `whole` if nothing is left to resume @throws OperatorMistake, Error with a message for the operator */
+/** @returns `whole` if nothing is left to resume @throws OperatorMistake */
 export async function openExportFile(options: ExportFileOptions): Promise<ExportOutput | 'whole'> {
-  const { path, resume, force } = options;
-  const names = namesOf(path);
+  const { path, begun, resume, force } = options;
+  const part = `${path}.part`;
+  const exists = existsSync(path);
+  const isBegun = existsSync(part);
+  if (exists && !statSync(path).isFile()) {
+    throw new OperatorMistake(`${path} is not a file. ${RENAME}`);
+  }
+  if (!resume && !force && (exists || isBegun)) throw alreadyExists(path, isBegun);
+  if (resume && !force && exists && !isBegun) return 'whole';
   try {
     await using parts = new AsyncDisposableStack();
-    parts.use(await lockOf(path));
-    const exists = existsSync(path);
-    const isBegun = existsSync(names.part);
-    if (!resume && !force && (exists || isBegun)) throw alreadyExists(path, isBegun);
-    if (resume && !force && exists && !isBegun) {
-      rmSync(names.state, { force: true });
-      return 'whole';
+    const state = parts.use(openState(path));
+    const left = resume && isBegun ? state.read() : undefined;
+    const isUsable = left?.begun === begun && statSync(part).size >= left.bytes;
+    if (left && !isUsable && !force) throw notContinued(path);
+    const before = isUsable ? left : undefined;
+    if (!before) {
+      rmSync(part, { force: true });
+      state.begin(begun);
     }
-    const state = resume && isBegun ? await resumable(options) : undefined;
-    if (!state) for (const name of [names.part, names.state]) rmSync(name, { force: true });
-    const part = parts.use(await openCut(names.part, state?.bytes ?? 0));
-    const log = parts.use(await openCut(names.state, state?.length ?? 0));
-    if (!state) await log.appendFile(`${JSON.stringify([VERSION, ...options.begun])}\n`);
-    await log.sync();
-    return fileOutput(options, state, { part, log, parts: parts.move() });
+    const file = await open(part, 'a', OWNER_ONLY);
+    parts.defer(() => file.close());
+    await file.truncate(before?.bytes ?? 0);
+    return fileOutput(options, before, { part, file, state, parts: parts.move() });
   } catch (error) {
-    throw failureOf(error, names.part);
+    if (error instanceof OperatorMistake) throw error;
+    throw new OperatorMistake(`${part} cannot be written: ${(error as Error).message}. ${RENAME}`);
   }
 }
 
-function namesOf(path: string) {
-  const part = `${path}.part`;
-  return { part, state: `${part}.state`, lock: `${part}.lock` };
-}
+const OWNER_ONLY = 0o600;
+const RENAME = 'Give --output the name of a new file, or leave it out for the standard output.';
 
 interface OpenFiles {
-  readonly part: FileHandle;
-  readonly log: FileHandle;
-  /** The two files, and the lock. */
+  /** The path of `file`. */
+  readonly part: string;
+  readonly file: FileHandle;
+  readonly state: ReturnType<typeof openState>;
   readonly parts: AsyncDisposableStack;
 }
 
 function fileOutput(
   { path, header }: ExportFileOptions,
-  state: State | undefined,
-  { part, log, parts }: OpenFiles,
+  before: State | undefined,
+  { part, file, state, parts }: OpenFiles,
 ): ExportOutput {
-  const names = namesOf(path);
-  let progress = state?.progress ?? NOTHING;
-  let bytes = state?.bytes ?? 0;
+  let { progress, bytes } = before ?? { progress: NOTHING, bytes: 0 };
   let isFinished = false;
   const append = async (lines: string) => {
     const text = bytes === 0 ? header + lines : lines;
-    await part.appendFile(text);
-    await part.sync();
+    await file.appendFile(text);
+    await file.sync();
     bytes += Buffer.byteLength(text);
   };
-  const guarded = async (work: () => Promise<void>) => {
-    try {
-      await work();
-    } catch (error) {
-      throw failureOf(error, names.part);
-    }
-  };
+  const guarded = (work: () => Promise<void>) =>
+    work().catch((error: unknown) => {
+      throw failureOf(error, part);
+    });
   return {
     get progress() {
       return progress;
     },
-    written: state?.written ?? new WrittenIds(),
+    written: before?.written ?? new WrittenIds(),
     write: (lines, page) =>
       guarded(async () => {
         await append(lines);
+        state.add(page, bytes);
         progress = withPage(progress, page);
-        const commit: Commit = { ...progress, bytes, ids: page.ids };
-        await log.appendFile(`${JSON.stringify(commit)}\n`);
-        await log.sync();
       }),
     finish: () =>
       guarded(async () => {
         // An empty list has a header, too.
         if (bytes === 0) await append('');
-        await rename(names.part, path);
-        syncFolder(dirname(path));
-        rmSync(names.state);
+        await rename(part, path);
         isFinished = true;
       }),
     close: async () => {
       // The files of an export that never began must not prevent the next one.
-      const isNothing = !isFinished && progress.records === 0;
-      for (const name of isNothing ? [names.part, names.state] : []) rmSync(name, { force: true });
+      if (isFinished || progress.records === 0) state.remove();
+      if (!isFinished && progress.records === 0) rmSync(part, { force: true });
       await parts.disposeAsync();
     },
   };
@@ -212,110 +177,65 @@ function withPage({ records, faults }: Progress, page: WrittenPage): Progress {
   };
 }
 
-/** Lets one process at a time write a file. The lock is one of the operating system: it ends with the process. */
-async function lockOf(path: string): Promise<Disposable> {
-  const { lock: name } = namesOf(path);
-  await (await openCut(name)).close();
-  const lock = new DatabaseSync(name, { timeout: 0 });
-  try {
-    lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
-  } catch (error) {
-    lock.close();
-    if (((error as { errcode?: number }).errcode ?? 0) % 256 !== SQLITE_BUSY) throw error;
-    throw new OperatorMistake(`Another export is writing ${path}. Wait for it, or stop it first.`);
-  }
-  return {
-    [Symbol.dispose]: () => {
-      rmSync(name, { force: true });
-      lock.close();
-    },
-  };
-}
-
-const SQLITE_BUSY = 5;
-
-/**
- * Opens a file for its owner only, to append to it. In a folder such as /tmp, somebody else may have put a link there,
- * which is not followed.
- *
- * @param bytes what follows them is cut off; undefined: nothing is
- */
-async function openCut(path: string, bytes?: number): Promise<FileHandle> {
-  const { O_RDWR, O_CREAT, O_APPEND, O_NOFOLLOW } = constants;
-  const file = await open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600);
-  if (bytes !== undefined) await file.truncate(bytes);
-  return file;
-}
-
-/** Of the form of a state. One of another version cannot be continued. */
-const VERSION = 'export 9';
-
-interface Commit extends Progress {
-  /** The length of the file. */
-  readonly bytes: number;
-  readonly ids: readonly (string | null)[];
-}
-
 interface State {
-  readonly begun: readonly string[];
+  /** Undefined for an empty state. */
+  readonly begun: string | undefined;
   readonly progress: Progress;
   readonly written: WrittenIds;
   /** The length of the file. */
   readonly bytes: number;
-  /** The length of the whole lines of the state, bytes. */
-  readonly length: number;
 }
 
-/** @returns undefined if the export has to begin anew @throws OperatorMistake if only --force may do that */
-async function resumable(options: ExportFileOptions): Promise<State | undefined> {
-  const { path, begun, force, onBeginAnew } = options;
-  const { part, state: name } = namesOf(path);
-  const state = stateIn(await readFile(name, 'utf8').catch(() => ''));
-  const isSame = state?.begun.join('\n') === begun.join('\n');
-  const isShorter = state && statSync(part).size < state.bytes;
-  if (isSame && !isShorter) return state;
-  const reason = !state
-    ? `${name} is damaged, or was left by another version of this program.`
-    : isShorter
-      ? `${part} is shorter than the export left it.`
-      : `The export to ${path} was begun from another source, with other options, or with another schema.`;
-  if (state && !force) {
-    throw new OperatorMistake(
-      `${reason} Resume it with the same options, or begin anew with --force.`,
-    );
-  }
-  onBeginAnew(reason);
-  return undefined;
-}
-
-/** @returns undefined for a text that is not a state */
-function stateIn(text: string): State | undefined {
-  const [first = '', ...lines] = text.split('\n').slice(0, -1);
-  const [version, ...begun] = (parsed(first) ?? []) as readonly string[];
-  if (version !== VERSION) return undefined;
-  const written = new WrittenIds();
-  let last: Commit = { ...NOTHING, bytes: 0, ids: [] };
-  let length = Buffer.byteLength(first) + 1;
-  for (const line of lines) {
-    const commit = parsed(line) as Commit | undefined;
-    // After a power failure, the last line may have its length without its text.
-    if (!commit) break;
-    written.newOf(commit.ids, (id) => id);
-    last = commit;
-    length += Buffer.byteLength(line) + 1;
-  }
-  const { bytes, ids: _, ...progress } = last;
-  return { begun, progress, written, bytes, length };
-}
-
-/** @returns undefined for a text that is not JSON */
-function parsed(line: string): unknown {
+/** Opens the state of the export to a file, and locks it: SQLite gives the lock back when the process ends. */
+function openState(path: string) {
+  const name = `${path}.part.db`;
+  closeSync(openSync(name, 'a', OWNER_ONLY));
+  const database = new DatabaseSync(name, { timeout: 0 });
   try {
-    return JSON.parse(line) as unknown;
-  } catch {
-    return undefined;
+    database.exec(`
+      PRAGMA locking_mode = EXCLUSIVE;
+      BEGIN EXCLUSIVE;
+      CREATE TABLE IF NOT EXISTS begun (what TEXT);
+      CREATE TABLE IF NOT EXISTS pages (bytes INTEGER, after TEXT, faults INTEGER, ids TEXT);
+      COMMIT`);
+  } catch (error) {
+    database.close();
+    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
+    throw new OperatorMistake(`Another export is writing ${path}. Wait for it, or stop it first.`);
   }
+  return {
+    begin: (begun: string): void => {
+      database.exec('DELETE FROM begun; DELETE FROM pages');
+      database.prepare('INSERT INTO begun VALUES (?)').run(begun);
+    },
+    add: ({ ids, faults, after }: WrittenPage, bytes: number): void => {
+      const row = [bytes, after, faults, JSON.stringify(ids)];
+      database.prepare('INSERT INTO pages VALUES (?, ?, ?, ?)').run(...row);
+    },
+    read: (): State => {
+      const begun = database.prepare('SELECT what FROM begun').get()?.['what'];
+      const written = new WrittenIds();
+      let progress = NOTHING;
+      let bytes = 0;
+      for (const row of database.prepare('SELECT * FROM pages ORDER BY rowid').iterate()) {
+        const page = { ...row, ids: JSON.parse(String(row['ids'])) } as Commit;
+        written.newOf(page.ids, (id) => id);
+        progress = withPage(progress, page);
+        ({ bytes } = page);
+      }
+      return { begun: begun as string | undefined, progress, written, bytes };
+    },
+    remove: (): void => rmSync(name, { force: true }),
+    [Symbol.dispose]: (): void => database.close(),
+  };
 }
+
+interface Commit extends WrittenPage {
+  /** The length of the file with the page. */
+  readonly bytes: number;
+}
+
+const SQLITE_BUSY = 5;
 
 function alreadyExists(path: string, isBegun: boolean): OperatorMistake {
   return new OperatorMistake(
@@ -325,19 +245,21 @@ function alreadyExists(path: string, isBegun: boolean): OperatorMistake {
   );
 }
 
-/** @param file the file that cannot be written */
-function failureOf(error: unknown, file: string): Error {
-  const { code } = error as { code?: string };
-  if (code === undefined) return error as Error;
-  const why = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(code)
-    ? 'cannot grow, because the disk is full. Free some space, and'
-    : `cannot be written (${code}). Check that the folder exists, and that this user may write to it; then`;
-  return new Error(`${file} ${why} run the same command with --resume.`, { cause: error });
+function notContinued(path: string): OperatorMistake {
+  return new OperatorMistake(
+    `${path}.part cannot be continued: it was begun from another source, with other options or with another schema, or was changed. ` +
+      'Resume it with the same options, or begin anew with --force.',
+  );
 }
 
-/** The reader has closed the output, as `head` does. */
-export class ReaderLeft extends Error {
-  override name = 'ReaderLeft';
+/** @param file the file that cannot be written */
+function failureOf(error: unknown, file: string): Error {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === undefined) return error as Error;
+  return new Error(
+    `${file} cannot be written: ${message}. Check the disk and the folder; then run the same command with --resume.`,
+    { cause: error },
+  );
 }
 
 /** Writes to a stream as fast as it is read. Another run cannot resume it. */
@@ -368,7 +290,7 @@ export function streamOutput(
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const stop = () => reject(signal.reason as Error);
     signal.addEventListener('abort', stop, { once: true });
-    stream.write(text, (error) => (error ? reject(streamFailure(error)) : resolve()));
+    stream.write(text, (error) => (error ? reject(notWritten(error)) : resolve()));
     try {
       await promise;
     } finally {
@@ -377,21 +299,8 @@ export function streamOutput(
   }
 }
 
-function streamFailure(error: NodeJS.ErrnoException): Error {
-  const code = error.code ?? error.message;
-  if (['EPIPE', 'ERR_STREAM_DESTROYED', 'ECONNRESET'].includes(code)) return new ReaderLeft();
+function notWritten({ message }: Error): Error {
   return new Error(
-    `The output cannot be written (${code}). Free some space if the disk is full, and export again; with --output, an ` +
-      'export can be resumed.',
+    `The output cannot be written: ${message}. With --output, an export can be resumed.`,
   );
-}
-
-/** Makes the names of the files in a folder durable: a synced file may still lose a new name. */
-function syncFolder(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }

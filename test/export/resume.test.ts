@@ -1,4 +1,4 @@
-import { copyFileSync, readdirSync, readFileSync, statSync, truncateSync } from 'node:fs';
+import { appendFileSync, copyFileSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { startFront } from '../support/gateway/front.ts';
@@ -8,17 +8,19 @@ import { randomRuns } from '../support/random/random-runs.ts';
 
 /** Nine windows, each with a commit, behind the three requests that find the list. */
 const PERSONS = 4_200;
-const LAST_REQUEST = 11;
-const SUFFIXES = ['.part', '.part.state'];
+const FIRST_REQUEST = 5;
+const WINDOWS = 8;
+const SUFFIXES = ['.part', '.part.db'];
 
 const part = fc.double({ min: 0, max: 1, noNaN: true });
 const count = fc.integer({ min: 1, max: 60 });
 const insert = fc.record({ kind: fc.constant('insert' as const), at: part, count });
 const move = fc.record({ kind: fc.constant('move' as const), at: part, to: part });
 const remove = fc.record({ kind: fc.constant('remove' as const), at: part, count });
-const cuts = fc.record({ log: part, rest: part });
+/** Behind how many windows a process is killed, and how much of the next one it has written. */
+const cuts = fc.record({ windows: fc.integer({ min: 0, max: WINDOWS - 1 }), rest: part });
 /** In the middle of a line after the last commit. */
-const LATE = { log: 1, rest: 0.5 };
+const LATE = { windows: WINDOWS - 1, rest: 0.5 };
 
 test.each([
   ['key', 6, fc.oneof(insert, move, remove)],
@@ -35,10 +37,11 @@ test.each([
     let requests = 0;
     let another: ReturnType<typeof runHere> | undefined;
     const onRequest = () => {
-      if ((requests += 1) !== LAST_REQUEST) return;
-      // What an interruption before the last commit leaves. Both files only grow, so that every earlier one is cut from it.
-      copyExport(first, left);
-      another = exportTo(first, '--resume');
+      // What a kill leaves before the request of each window.
+      const windows = (requests += 1) - FIRST_REQUEST;
+      if (windows < 0 || windows >= WINDOWS) return;
+      copyExport(first, `${left}${windows}`);
+      another ??= exportTo(first, '--resume');
     };
     await using gateway = await startFront(
       { persons: PERSONS, cursors },
@@ -56,12 +59,14 @@ test.each([
     const whole = readFileSync(first, 'utf8');
     expect(idsIn(whole)).toEqual(persons.all().map(({ id }) => id));
 
-    const resumed = async ({ log, rest }: typeof LATE) => {
-      copyExport(left, file);
-      const [written, state] = SUFFIXES.map((suffix) => file + suffix) as [string, string];
-      truncateSync(state, Math.round(log * statSync(state).size));
-      const committed = committedIn(state);
-      truncateSync(written, committed + Math.round(rest * (statSync(written).size - committed)));
+    const resumed = async ({ windows, rest }: typeof LATE) => {
+      copyExport(`${left}${windows}`, file);
+      const next = whole
+        .slice(statSync(`${file}.part`).size)
+        .split('\n')
+        .slice(0, 500)
+        .join('\n');
+      appendFileSync(`${file}.part`, next.slice(0, Math.round(rest * next.length)));
       expect(await exportTo(file, '--resume', '--force')).toMatchObject({ code: 0 });
       expect(readdirSync(folder.path).filter((name) => name.includes('interrupted.'))).toEqual([]);
       return readFileSync(file, 'utf8');
@@ -107,12 +112,6 @@ function copyExport(from: string, to: string): void {
 /** A position that leaves enough records for the removal. */
 function positionOf(share: number, length: number): number {
   return Math.floor(share * (length - 60));
-}
-
-/** The length of the file that the last whole line of the state has recorded. */
-function committedIn(state: string): number {
-  const commits = readFileSync(state, 'utf8').split('\n').slice(1, -1);
-  return commits.length === 0 ? 0 : (JSON.parse(commits.at(-1)!) as { bytes: number }).bytes;
 }
 
 function idsIn(text: string): string[] {
