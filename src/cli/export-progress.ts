@@ -1,23 +1,16 @@
 import type { Clock } from '../clock.ts';
 import { duration } from './terminal.ts';
 
-const BETWEEN_MS = 200;
-/** Without a terminal, for a log or the mail of a scheduled job. */
-const FIRST_LINE_MS = 10_000;
-const BETWEEN_LINES_MS = 60_000;
-const CLEAR = '\r\u001b[K';
+const BETWEEN_LINES_MS = 10_000;
 
-/** Reports the progress of an export: as a line that changes on a terminal, as a few lines elsewhere. */
-export function exportProgress(
-  stream: NodeJS.WritableStream & { readonly isTTY?: boolean },
-  clock: Clock,
-) {
-  const isTerminal = stream.isTTY === true;
+/** Reports the progress of an export, for its operator and for the log of a scheduled job: a line each 10 seconds. */
+export function exportProgress(stream: NodeJS.WritableStream, clock: Clock) {
   const start = clock.elapsed();
-  let nextAt = start + (isTerminal ? 0 : FIRST_LINE_MS);
-  let line = '';
+  let nextAt = start + BETWEEN_LINES_MS;
+  const say = (message: string): void => void stream.write(`${message}\n`);
 
   return {
+    say,
     /**
      * @param records all that were written
      * @param before those of earlier runs
@@ -25,22 +18,12 @@ export function exportProgress(
     show: (records: number, before: number): void => {
       const now = clock.elapsed();
       if (now < nextAt) return;
-      nextAt = now + (isTerminal ? BETWEEN_MS : BETWEEN_LINES_MS);
-      const rate = ((records - before) * 1000) / Math.max(1, now - start);
-      line = `${inWords(records)}  ${Math.round(rate).toLocaleString('en-US')}/s`;
-      stream.write(isTerminal ? CLEAR + line : `${line}\n`);
+      nextAt = now + BETWEEN_LINES_MS;
+      const rate = ((records - before) * 1000) / (now - start);
+      say(`${inWords(records)}  ${Math.round(rate).toLocaleString('en-US')}/s`);
     },
-    /** Prints a message above the line. */
-    say: (message: string): void => {
-      stream.write(`${isTerminal && line !== '' ? CLEAR : ''}${message}\n`);
-      if (isTerminal) stream.write(line);
-    },
-    /** Removes the line. @returns how long the run took */
-    end: (): string => {
-      if (isTerminal && line !== '') stream.write(CLEAR);
-      line = '';
-      return duration((clock.elapsed() - start) / 1_000);
-    },
+    /** How long the run took. */
+    took: (): string => duration((clock.elapsed() - start) / 1_000),
   };
 }
 

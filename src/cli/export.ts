@@ -85,14 +85,13 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     }
     await output.finish();
   } catch (error) {
-    progress.end();
     const why = signal.aborted ? STOPPED : (error as Error).message;
     const message = withNextStep(why, output.progress.records, path);
     throw isMistake(error) ? new OperatorMistake(message) : new CommandError(message, NOT_WHOLE);
   }
   const { records, faults } = output.progress;
   const where = path === undefined ? '' : ` in ${path}`;
-  stderr.write(`${inWords(records)}${where}, in ${progress.end()}.\n`);
+  stderr.write(`${inWords(records)}${where}, in ${progress.took()}.\n`);
   if (faults === 0) return 0;
   const why = fault === undefined ? '' : `, for example: ${fault}`;
   stderr.write(`Values that could not be read, and are null: ${faults}${why}\n`);
@@ -168,9 +167,9 @@ function distantGateway(address: string, { sandbox }: ExportOptions, terminal: T
 
 function graphqlUrl(address: string): string {
   const url = URL.canParse(address) ? new URL(address) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
+  if (!url || !/^https?:$/.test(url.protocol)) {
     throw new OperatorMistake(
-      '--url takes an address that begins with http:// or https://, without a user and password, such as http://localhost:4000.',
+      '--url takes an address that begins with http:// or https://, such as http://localhost:4000.',
     );
   }
   const path = url.pathname.replace(/\/+$/, '');
@@ -188,7 +187,6 @@ async function localGateway(
   const { env, readFile, stderr } = terminal;
   const config = readConfig(env, readFile, { hasCallers: false });
   const hasService = config.recruitingUrl !== undefined;
-  if (config.exportApiKey !== undefined) throw new OperatorMistake(KEY_WITHOUT_URL);
   if (sandbox === hasService) throw new OperatorMistake(ONE_SOURCE);
   const log = await commandLog(config, terminal);
   const added = await loadedFor(config, terminal);
@@ -202,9 +200,6 @@ async function localGateway(
   };
 }
 
-const KEY_WITHOUT_URL =
-  'EXPORT_API_KEY is the key for a gateway, but --url is not given. Add --url with the address of the gateway, or ' +
-  'remove EXPORT_API_KEY.';
 const ONE_SOURCE =
   'An export has one source: the service of RECRUITING_URL, the gateway of --url, or with --sandbox its made-up people. ' +
   'Set one of the three.';
@@ -215,13 +210,10 @@ const SANDBOX_NOTICE =
 /** Removes the limits that protect callers from each other: this command is the only caller. */
 const ONLY_CALLER = {
   auth: undefined,
-  host: '127.0.0.1',
   allowedHosts: undefined,
   trustedDocuments: undefined,
   trustedDocumentsOnly: false,
   introspection: true,
-  graphiql: false,
-  mutations: 'off',
   pagesPerMinute: 0,
   drainMaxItems: 100_000_000,
   maxAliases: 1_000,

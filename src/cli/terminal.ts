@@ -10,7 +10,7 @@ export interface Terminal extends Machine {
   readonly env: Record<string, string | undefined>;
   readonly stdin: AsyncIterable<Uint8Array | string>;
   readonly stdout: NodeJS.WritableStream & DestinationStream & { readonly isTTY?: boolean };
-  readonly stderr: NodeJS.WritableStream & { readonly isTTY?: boolean };
+  readonly stderr: NodeJS.WritableStream;
   /** Calls the listener when the process ends, even by an uncaught error. The listener must be synchronous. */
   readonly onExit: (listener: () => void) => void;
   /** Aborted when the process is asked to stop. */

@@ -28,8 +28,8 @@ function jsonLine(record: Page['records'][number]): string {
   return `${JSON.stringify(selected)}\n`;
 }
 
-/** Matches cells that are quoted: an empty text, unlike null, and text with what programs may take for a line break. */
-const QUOTED = /^$|[\r\n\v\f\u0085\u2028\u2029]/;
+/** Matches cells that are quoted: an empty text, unlike null, and text with a carriage return. */
+const QUOTED = /^$|\r/;
 
 function csv(rows: readonly (readonly (string | null)[])[]): string {
   return stringify(rows as (string | null)[][], { quoted_match: QUOTED });
@@ -41,15 +41,7 @@ function cell(value: unknown): string | null {
   return typeof value === 'string' ? defused(value) : JSON.stringify(value);
 }
 
-/**
- * Matches text that begins with the sign of a formula or one that looks like it, even behind invisible characters:
- * imports remove spaces, control characters and byte order marks. Text that begins with a tab or a line break could be
- * split there. `escape_formulas` of csv-stringify looks at the first character only.
- */
-const FORMULA =
-  /^(?:[\t\r\n]|[\s\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]*[=+\-@＝＋－＠﹦﹢﹣﹫⁼₌⁺₊⁻₋−])/u;
-
-/** Puts an apostrophe before text that a spreadsheet would run. It does not show the apostrophe. */
+/** Puts an apostrophe before text that a spreadsheet would run as a formula (OWASP, CSV injection). Numbers stay as they are. */
 function defused(text: string): string {
-  return FORMULA.test(text) ? `'${text}` : text;
+  return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
 }

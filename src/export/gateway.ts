@@ -96,15 +96,15 @@ function answerIn(text: string, status: number, url: string): Answer {
 }
 
 interface Reasons {
-  readonly code?: string | undefined;
+  readonly code?: unknown;
   /** Whether the same request may succeed later. */
   readonly isTemporary: boolean;
   /** Whether somebody has to correct something first, such as the address or the key. */
   readonly isMistake?: boolean;
   /** Seconds. */
   readonly retryAfter?: number | undefined;
-  /** The minutes of the caller's budget that the pages of the operation take, also those that it was refused. */
-  readonly minutesOfPages?: number;
+  /** Whether an operation for fewer records may succeed. */
+  readonly isTooMuch?: boolean;
   readonly cause?: unknown;
 }
 
@@ -119,14 +119,17 @@ export class GatewayFailure extends Error {
   }
 
   static of({ message = NO_REASON, extensions = {} }: AnswerError): GatewayFailure {
-    const { code, reason, retryAfter, pages, pagesPerMinute } = extensions;
+    const { code, reason, pages, pagesPerMinute } = extensions;
+    // Once the pages of a minute are used up, all that an operation needs are back after a minute.
+    const retryAfter = pagesPerMinute === undefined ? Number(extensions['retryAfter']) : 60;
     const isKeyMissing = code === 'UNAUTHENTICATED';
     return new GatewayFailure(isKeyMissing ? `${message} ${SET_KEY}` : message, {
-      code: typeof code === 'string' ? code : undefined,
+      code,
       isTemporary: !means(code, 'lasting') && !means(reason, 'lasting'),
       isMistake: isKeyMissing || code === 'FORBIDDEN',
-      retryAfter: Number(retryAfter) > 0 ? Number(retryAfter) : undefined,
-      minutesOfPages: Number(pages) / Number(pagesPerMinute) || 0,
+      retryAfter: retryAfter > 0 ? retryAfter : undefined,
+      // The window may also exceed CONNECTION_MAX, or need more pages than its caller has in a minute.
+      isTooMuch: means(code, 'invalid') || Number(pages) > Number(pagesPerMinute),
     });
   }
 }
@@ -136,15 +139,9 @@ export const NO_REASON = 'The gateway gave no reason.';
 const SET_KEY =
   'Set EXPORT_API_KEY to a key of this gateway; its operator makes one with `keys new <name> --scopes read`.';
 
-function unanswered(url: string, cause: unknown): GatewayFailure {
-  const { host } = new URL(url);
-  const message = `The gateway at ${host} did not answer (${reasonOf(cause)}). Check that it is running, and the address in --url.`;
-  return new GatewayFailure(message, { isTemporary: true, cause });
-}
-
-/** The code of a network error, which fetch hides in its cause. */
-function reasonOf(error: unknown): string {
-  const { code, cause, name } = error as { code?: unknown; cause?: unknown; name?: string };
-  if (typeof code === 'string') return code;
-  return cause instanceof Error ? reasonOf(cause) : (name ?? 'unknown');
+function unanswered(url: string, error: unknown): GatewayFailure {
+  // fetch hides the code of a network error in its cause.
+  const { cause, name } = error as { cause?: { code?: string }; name?: string };
+  const message = `The gateway at ${new URL(url).host} did not answer (${cause?.code ?? name}). Check that it is running, and the address in --url.`;
+  return new GatewayFailure(message, { isTemporary: true, cause: error });
 }

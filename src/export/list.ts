@@ -49,11 +49,8 @@ export async function exportedList(
   gateway: Gateway,
   signal: AbortSignal,
 ): Promise<ExportedList> {
-  // Before the first request, so that a typing error is reported at once.
-  if (!/^\w+$/.test(field)) throw new OperatorMistake(NOT_A_LIST);
-  if (fields !== undefined) keysOf(fields);
   const schema = await schemaOf(gateway, signal);
-  const { name, after, record } = schema ? listIn(schema, field) : usualList(field);
+  const { name, after, record } = connectionOf(field, schema);
   const selection = fields ?? plainFields(record);
   const keys = keysOf(selection);
   const call = (first: number) =>
@@ -66,8 +63,7 @@ export async function exportedList(
       (error: unknown) => {
         const code = error instanceof GatewayFailure && error.reasons.code;
         if (code === 'BAD_USER_INPUT') return (error as Error).message;
-        if (code !== 'FORBIDDEN') throw error;
-        throw new OperatorMistake(`${(error as Error).message} ${LEAVE_OUT}`);
+        throw error;
       },
     );
   };
@@ -81,11 +77,6 @@ export async function exportedList(
       `${call(first)} { edges { cursor node ${node} } pageInfo { hasNextPage } } }`,
   };
 }
-
-const LEAVE_OUT = 'Or select other fields with --fields.';
-
-const NOT_A_LIST =
-  'The list to export is given by its name only, such as persons. Its fields follow in --fields, and its filters in --args.';
 
 /** @throws OperatorMistake for text that is not a selection */
 function keysOf(fields: string): string[] {
@@ -129,50 +120,30 @@ interface Connection {
   readonly record: GraphQLNamedType | undefined;
 }
 
-/** The names that a list has unless a prefix or an argument of the service gives it others. */
-function usualList(field: string): Connection {
-  const list = field.replace(/all(?=[A-Z])/i, '').replace(/Connection$/, '');
-  const name = `${list.charAt(0).toLowerCase()}${list.slice(1)}Connection`;
-  return { name, after: 'after', record: undefined };
-}
+const SUFFIX = 'Connection';
 
-/** Finds the connection of a list by its name, or by that of the list or of its `all…` field. @throws OperatorMistake */
-function listIn(schema: GraphQLSchema, field: string): Connection {
-  const root = Object.values(schema.getQueryType()!.getFields());
-  const lists = root.flatMap((connection): Connection[] => {
-    // Where the service has a filter of this name, the argument of the gateway has another one.
-    const after = argumentOf(connection, /^(after|connectionAfter_*)$/);
-    const type = getNamedType(connection.type);
-    const nodes = hasFields(type) ? type.getFields()['nodes'] : undefined;
-    if (after === undefined || !nodes || !connection.name.endsWith(SUFFIX)) return [];
-    return [{ name: connection.name, after, record: getNamedType(nodes.type) }];
-  });
-  const meant =
-    lists.find(({ name }) => [name, name.slice(0, -SUFFIX.length)].includes(field)) ??
-    lists.find(({ name }) => listNameOf(name) === listNameOf(field));
-  if (meant) return meant;
-  const names = lists.map(({ name }) => name.slice(0, -SUFFIX.length));
+/** Finds the connection of a list by its name, or by that of the list. @throws OperatorMistake */
+function connectionOf(field: string, schema: GraphQLSchema | undefined): Connection {
+  const name = field.endsWith(SUFFIX) ? field : `${field}${SUFFIX}`;
+  if (!schema) return { name, after: 'after', record: undefined };
+  const root = schema.getQueryType()!.getFields();
+  const record = nodesOf(root[name]);
+  // Where the service has a filter of this name, the argument of the gateway has another one.
+  const after = root[name]?.args.find((each) => /^(after|connectionAfter_*)$/.test(each.name));
+  if (record && after) return { name, after: after.name, record };
+  const lists = Object.values(root).filter((each) => each.name.endsWith(SUFFIX) && nodesOf(each));
+  const names = lists.map((each) => each.name.slice(0, -SUFFIX.length)).join(', ');
   throw new OperatorMistake(
-    lists.length === 0
-      ? 'The gateway has no list that can be exported, because none has a connection; `schema explain` says why.'
-      : `There is no list ${JSON.stringify(field)} to export. Choose one of these: ${names.join(', ')}.`,
+    `There is no list ${JSON.stringify(field)} with a connection to export. ` +
+      (names === '' ? '`schema explain` says why.' : `Choose one of these: ${names}.`),
   );
 }
 
-const SUFFIX = 'Connection';
-
-/** With SCHEMA_PREFIX, recruitingPersons is drained by recruitingAllPersons. */
-function listNameOf(field: string): string {
-  return field
-    .replace(/all/i, '')
-    .replace(/connection$/i, '')
-    .toLowerCase();
-}
-
-type Field = GraphQLField<unknown, unknown>;
-
-function argumentOf(field: Field, name: RegExp): string | undefined {
-  return field.args.find((argument) => name.test(argument.name))?.name;
+/** The type of the records of a connection; undefined if the field is none. */
+function nodesOf(field: GraphQLField<unknown, unknown> | undefined): GraphQLNamedType | undefined {
+  const type = field && getNamedType(field.type);
+  const nodes = hasFields(type) ? type.getFields()['nodes'] : undefined;
+  return nodes && getNamedType(nodes.type);
 }
 
 /**
@@ -188,12 +159,10 @@ function plainFields(record: GraphQLNamedType | undefined): string {
       return isPlain && deprecationReason == null;
     })
     .map(({ name }) => name);
-  if (names.length === 0) throw new OperatorMistake(record ? NO_FIELDS : NO_SCHEMA);
+  if (names.length === 0) throw new OperatorMistake(NAME_FIELDS);
   return names.join(' ');
 }
 
-const NO_FIELDS =
-  'The records of this list have several types, or no plain fields. Name what is exported with --fields "…".';
-const NO_SCHEMA =
-  'The gateway does not show its schema, so the fields of a record are not known here. Name them with ' +
-  '--fields "id …", or have the operator set INTROSPECTION=on.';
+const NAME_FIELDS =
+  'The fields of a record are not known: the gateway does not show its schema, as in production, or the records of this list have ' +
+  'several types. Name them with --fields "id …".';

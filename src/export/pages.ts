@@ -43,26 +43,18 @@ export async function* readPages(options: ReadOptions): AsyncGenerator<Page, voi
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof GatewayFailure)) throw error;
-      const { code, isTemporary, minutesOfPages = 0 } = error.reasons;
+      const { code, isTemporary, isTooMuch } = error.reasons;
       if (code === 'CURSOR_INVALID' && after !== undefined) {
         // The record of the cursor is gone, so the list is read from the start. What was written is left out again.
         after = undefined;
         continue;
       }
-      const isTooMuch =
-        code === 'OPERATION_TOO_COMPLEX' ||
-        // CONNECTION_MAX of this gateway may be less than the window.
-        code === 'BAD_USER_INPUT' ||
-        // The operation would use all these pages again.
-        minutesOfPages > 1;
-      if (isTooMuch) {
+      if (isTooMuch && size > 1) {
         size = Math.floor(size / 2);
-        if (size === 0) throw minutesOfPages > 1 ? tooCostly(error) : error;
         patience.restart();
         if (!isTemporary) continue;
       } else if (!isTemporary) throw error;
-      // Until the caller has all pages that the operation needed, and as many again for the rest of it.
-      await patience.wait(error, Math.ceil(60 * Math.min(1, 2 * minutesOfPages)));
+      await patience.wait(error);
       continue;
     }
     if (window.records.length === 0) return;
@@ -71,14 +63,6 @@ export async function* readPages(options: ReadOptions): AsyncGenerator<Page, voi
     if (!window.hasMore) return;
     ({ after } = window);
   }
-}
-
-function tooCostly({ message, reasons }: GatewayFailure): GatewayFailure {
-  return new GatewayFailure(
-    `${message} This is the cost of a single record with what is selected below it. Select less, take only the first ` +
-      'elements of its lists with (first: n), or export without --url, where this limit does not apply.',
-    { ...reasons, isTemporary: false },
-  );
 }
 
 interface WindowPage extends Page {
@@ -149,11 +133,10 @@ export class Patience {
   /**
    * Waits for as long as the failure says, or else for the next longer time.
    *
-   * @param atLeast seconds
    * @throws the failure if it is final
    */
-  async wait(failure: GatewayFailure, atLeast = 0): Promise<void> {
-    const seconds = Math.max(failure.reasons.retryAfter ?? this.#next, atLeast);
+  async wait(failure: GatewayFailure): Promise<void> {
+    const seconds = failure.reasons.retryAfter ?? this.#next;
     if (this.#clock.elapsed() + seconds * 1000 > this.#end) throw failure;
     this.#onWait(failure, seconds);
     await this.#clock.sleep(seconds * 1000, this.#signal);

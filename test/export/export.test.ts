@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { exportProgress } from '../../src/cli/export-progress.ts';
+import { recordFormat } from '../../src/export/format.ts';
 import { startService } from '../service/service.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startFront, type Front } from '../support/gateway/front.ts';
@@ -105,7 +106,7 @@ test.each<[string, string | undefined, string, string]>([
   ['persons', 'salary home { city }', '--limit 3', SALARIES],
   ['persons', 'id', '--args status:OPEN', '{"id":"1"}\n{"id":"2"}\n'],
   ['persons', 'id', '--args status:CLOSED --format csv', 'id\n'],
-  ['allPersons', 'a: id ... on Person { b: id }', '--limit 1', '{"a":"1","b":"1"}\n'],
+  ['persons', 'a: id ... on Person { b: id }', '--limit 1', '{"a":"1","b":"1"}\n'],
   ['personsConnection', 'id', '--limit 1', '{"id":"1"}\n'],
   ['members', OF_MEMBERS, '', IN_PARTS],
   ['members', OF_MEMBERS, '--limit 60', IN_PARTS],
@@ -124,6 +125,13 @@ test.each<[string, string | undefined, string, string]>([
   expect([code, stdout + files.join('')]).toEqual([0, content]);
 });
 
+test('text that a spreadsheet would run gets an apostrophe, an empty text is in quotes, and the rest stays as it is', () => {
+  const cells: Record<string, unknown> = { null: null, empty: '', number: -5, 'a=b': 'a=b' };
+  for (const sign of Array.from('=+-@\t\r')) cells[sign] = `${sign}1`;
+  const { write } = recordFormat('csv', Object.keys(cells));
+  expect(write([cells])).toBe(`,"",-5,a=b,'=1,'+1,'-1,'@1,'\t1,"'\r1"\n`);
+});
+
 test('values that the service cannot give are null, and the exit code says so', async () => {
   const { code, stdout, stderr } = await run('persons', 'id broken');
   expect(code).toBe(3);
@@ -132,9 +140,9 @@ test('values that the service cannot give are null, and the exit code says so', 
 });
 
 test.each<[string, string | undefined, string, RegExp]>([
-  ['people', undefined, '', /no list "people" to export\. .* these: persons, members, twins\./],
-  ['members', undefined, '', /several types.* Name .* with --fields/],
-  ['persons { id }', 'id', '', /by its name only/],
+  ['people', undefined, '', /no list "people" .* these: persons, members, twins\./],
+  ['members', undefined, '', /several types\. Name .* with --fields/],
+  ['persons { id }', 'id', '', /no list "persons \{ id \}"/],
   ['persons', 'id } other: allPersons { id', '', /--fields .* written as in GraphQL/],
   ['persons', '{id firstName}', '', /--fields cannot be read.* without braces around/],
   ['persons', 'id } query { persons', '', /--fields cannot be read/],
@@ -151,14 +159,13 @@ test.each<[string, string | undefined, string, RegExp]>([
   ],
   ['persons', 'id', '--output /dev/null', /\/dev\/null is not a file\. Give --output/],
   ['persons', 'id', '--sandbox', /Set one of the three/],
-  ['persons', 'id', '--url https://user:secret@gateway.example.com', /without a user and password/],
   ['persons', 'id', '--url localhost:4000', /begins with http:/],
   ['persons', 'id', '--url elsewhere', /begins with http:/],
 ])('a mistake ends with 2 and a sentence: %s %s %s', async (field, fields, options, sentence) => {
   const { code, stdout, stderr } = await run(field, fields, options);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toMatch(sentence);
-  expect(stderr).not.toMatch(/^\s+at |user:secret/m);
+  expect(stderr).not.toMatch(/^\s+at /m);
 });
 
 test('a key decides what is exported, from a production gateway with small windows too, and is never sent in clear text', async () => {
@@ -176,9 +183,9 @@ test('a key decides what is exported, from a production gateway with small windo
     ['', 'key: id', 2, /Set EXPORT_API_KEY/],
     ['wrong', 'key: id', 2, /Set EXPORT_API_KEY/],
     ['reader', undefined, 2, /Name them with --fields/],
-    ['reader', 'id firstName', 2, /the scope "pii".* other fields with --fields/],
+    ['reader', 'id firstName', 2, /the scope "pii"/],
     ['reader', 'key: id', 0, /\n1,000 records/, 'personsConnection'],
-    ['reader', 'key: id', 0, /\n1,000 records/, 'allPersons'],
+    ['reader', 'key: id', 0, /\n1,000 records/],
   ] as const) {
     const done = await run(field, fields, to, { EXPORT_API_KEY });
     expect(done).toMatchObject({ code, stderr: expect.stringMatching(sentence) });
@@ -244,8 +251,6 @@ test.each<[string[], Record<string, string>, RegExp]>([
   [['--sandbox'], { RECRUITING_ULR: 'https://x.example' }, /RECRUITING_ULR/],
   [['--sandbox'], { NODE_ENV: 'production' }, /RECRUITING_URL is not set/],
   [['--sandbox'], ELSEWHERE, /Set one of the three/],
-  [['--sandbox'], { EXPORT_API_KEY: 'a-key' }, /EXPORT_API_KEY .* Add --url/],
-  [[], { ...ELSEWHERE, EXPORT_API_KEY: 'a-key' }, /EXPORT_API_KEY .* Add --url/],
 ])('made-up people are not exported by mistake: %j %j', async (options, env, sentence) => {
   const file = folder.file('mistake');
   const exit = await runHere(['export', 'persons', '--output', file, ...options], env);
@@ -253,27 +258,20 @@ test.each<[string[], Record<string, string>, RegExp]>([
   expect(existsSync(file)).toBe(false);
 });
 
-test('a terminal shows the records that were written, and the rate', async () => {
-  const args = ['export', 'members', '--fields', OF_MEMBERS, '--url', door.url];
-  const { stderr } = await runHere(args, {}, { isTerminal: true });
-  expect(stderr).toMatch(/\r\S*60 records {2}[\d,]+\/s/);
-  expect(stderr).toMatch(/60 records, in .*\.\n$/);
-});
-
-test('a log gets a line after 10 seconds and then each minute, with the rate', () => {
+test('a line each 10 seconds says how many records were written, and the rate of this run', () => {
   const clock = new ManualClock();
-  let log = '';
+  const log: string[] = [];
   const stream = new Writable({
     write: (chunk, _encoding, done) => {
-      log += String(chunk);
+      log.push(String(chunk));
       done();
     },
   });
   const progress = exportProgress(stream, clock);
-  for (let second = 1; second <= 100; second += 1) {
+  for (let second = 1; second <= 25; second += 1) {
     clock.jump(SECOND);
     progress.show(1_000 + 500 * second, 1_000);
   }
-  expect(log).toBe('6,000 records  500/s\n36,000 records  500/s\n');
-  expect(progress.end()).toBe('1 min 40 s');
+  expect(log).toEqual(['6,000 records  500/s\n', '11,000 records  500/s\n']);
+  expect(progress.took()).toBe('25 s');
 });

@@ -24,8 +24,6 @@ interface CommandHere extends AsyncDisposable {
 
 interface Inputs {
   readonly stdin?: Iterable<string> | AsyncIterable<string>;
-  /** Whether its standard error is a terminal. */
-  readonly isTerminal?: boolean;
   readonly clock?: Clock;
 }
 
@@ -33,7 +31,7 @@ interface Inputs {
 export function startHere(
   args: readonly string[],
   env: Record<string, string> = {},
-  { stdin = [], isTerminal = false, clock = quickClock() }: Inputs = {},
+  { stdin = [], clock = quickClock() }: Inputs = {},
 ): CommandHere {
   const [stopping, hurrying] = [new AbortController(), new AbortController()];
   const output = new Output();
@@ -49,7 +47,7 @@ export function startHere(
     env: { PORT: '0', ADMIN_PORT: '0', ...env },
     stdin: Readable.from(stdin),
     stdout: writer('stdout'),
-    stderr: Object.assign(writer('stderr'), { isTTY: isTerminal }),
+    stderr: writer('stderr'),
     readFile: (path) => readFileSync(path, 'utf8'),
     proxyFor: () => undefined,
     owner: { host: 'test', pid: process.pid },
