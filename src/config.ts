@@ -315,7 +315,7 @@ function checked(
     ...mistakesIn(settings),
     ...unknownSettings(env, Object.keys(variables.entries)),
   ];
-  if (success && mistakes.length === 0) return toConfig(output, settings);
+  if (success && mistakes.length === 0) return toConfig(output);
   throw new OperatorMistakes('The configuration', mistakes);
 }
 
@@ -392,7 +392,7 @@ function linkOfOthers(settings: Record<string, string>): string[] {
 }
 
 /** Every setting under its name in camel case, and what depends on several of them, or on the machine. */
-function toConfig(read: Read, settings: Record<string, string>) {
+function toConfig(read: Read) {
   const production = read.NODE_ENV === 'production';
   return {
     ...inCamelCase(read),
@@ -402,8 +402,6 @@ function toConfig(read: Read, settings: Record<string, string>) {
     /** 32 bytes each, newest first; empty: tokens are not encrypted at rest. */
     tokenStoreKeys: read.TOKEN_STORE_KEY ?? [],
     corsOrigins: read.CORS_ORIGINS ?? [],
-    /** Whether a port that is taken prevents the start. */
-    isAdminPortSet: settings['ADMIN_PORT'] !== undefined,
     /** Undefined: callers need no credential. */
     auth: toAuth(read),
     graphiql: read.GRAPHIQL ?? !production,

@@ -8,7 +8,7 @@ import { openExportFile, streamOutput } from '../export/output.ts';
 import { idOf, Patience, readPages } from '../export/pages.ts';
 import { openGateway, openAccess, type CloseAtEnd } from '../setup/open-gateway.ts';
 import { exportProgress, inWords } from './export-progress.ts';
-import { loadedFor } from './gateway-config-file.ts';
+import { loadGatewayConfig } from './gateway-config-file.ts';
 import { CommandError, commandLog, type Terminal } from './terminal.ts';
 
 interface ExportOptions {
@@ -189,7 +189,7 @@ async function localGateway(
   const hasService = config.recruitingUrl !== undefined;
   if (sandbox === hasService) throw new OperatorMistake(ONE_SOURCE);
   const log = await commandLog(config, terminal);
-  const added = await loadedFor(config, terminal);
+  const added = await loadGatewayConfig(config);
   if (!hasService) stderr.write(SANDBOX_NOTICE);
   const setup = { config, added, machine: terminal, log, closeAtEnd, hasCallers: false };
   const access = await openAccess(setup);

@@ -1,13 +1,11 @@
-import { realpathSync, statSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { createRequire, registerHooks } from 'node:module';
 import { extname, resolve } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import type { Config } from '../config.ts';
 import { checkGatewayConfig, type CheckedConfig } from '../config/gateway-config.ts';
 import { OperatorMistake } from '../errors.ts';
-import type { Terminal } from './terminal.ts';
 
 /**
  * Loads and checks the file that GATEWAY_CONFIG names, or else gateway.config.ts in the working directory. The file is
@@ -16,58 +14,31 @@ import type { Terminal } from './terminal.ts';
  * @returns undefined if there is none
  * @throws OperatorMistake
  */
-export async function loadGatewayConfig(
-  { gatewayConfig: named, production }: Pick<Config, 'gatewayConfig' | 'production'>,
-  warn: (message: string) => void,
-): Promise<CheckedConfig | undefined> {
-  const file = named ?? NAMES.find((name) => statSync(name, { throwIfNoEntry: false })?.isFile());
+export async function loadGatewayConfig({
+  gatewayConfig,
+  production,
+}: Pick<Config, 'gatewayConfig' | 'production'>): Promise<CheckedConfig | undefined> {
+  const file = gatewayConfig ?? (!production && existsSync(USUAL) ? USUAL : undefined);
   if (file === undefined) return undefined;
-  if (named === undefined && production) {
-    warn(
-      `${file} is not loaded: in production, only the file that GATEWAY_CONFIG names is. ` +
-        `Set GATEWAY_CONFIG=${file}, or remove the file.`,
-    );
-    return undefined;
-  }
   const { default: exported } = await imported(file);
   return checkGatewayConfig(exported, file);
 }
 
-/** As `loadGatewayConfig`, for a command that does not log. */
-export function loadedFor(
-  config: Parameters<typeof loadGatewayConfig>[0],
-  { stderr }: Pick<Terminal, 'stderr'>,
-): Promise<CheckedConfig | undefined> {
-  return loadGatewayConfig(config, (warning) => void stderr.write(`${warning}\n`));
-}
-
-const NAMES = ['ts', 'mts', 'js', 'mjs'].map((extension) => `gateway.config.${extension}`);
+const USUAL = 'gateway.config.ts';
 
 /** @throws OperatorMistake */
 async function imported(file: string): Promise<{ readonly default?: unknown }> {
-  const loaded = new AbortController();
   try {
     // Node identifies a module by the target of a link, and Kubernetes mounts links.
     const { href } = pathToFileURL(realpathSync(resolve(file)));
     shareModulesWith(href);
-    const loading = import(href) as Promise<{ readonly default?: unknown }>;
-    // The file may await something, such as the schema of a second service.
-    return await Promise.race([loading, tooLate(loaded.signal)]);
+    return (await import(href)) as { readonly default?: unknown };
   } catch (error) {
     // Its stack names the file and the line; its causes may be the reason.
     throw new OperatorMistake(
       `${file} cannot be loaded. Correct the file, what it imports, or GATEWAY_CONFIG. Node strips types, and nothing else of TypeScript.\n${inspect(error)}`,
     );
-  } finally {
-    loaded.abort();
   }
-}
-
-const LOADING_SECONDS = 30;
-
-async function tooLate(loaded: AbortSignal): Promise<never> {
-  await delay(LOADING_SECONDS * 1000, undefined, { signal: loaded });
-  throw new Error(`It was not loaded within ${LOADING_SECONDS} s.`);
 }
 
 /**

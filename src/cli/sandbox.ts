@@ -1,14 +1,9 @@
 import { startSandbox, type SandboxOptions } from '../../sandbox/sandbox.ts';
-import { CommandError, stopped, type Terminal } from './terminal.ts';
+import { stopped, type Terminal } from './terminal.ts';
 
 /** Plays the recruiting service until the process is asked to stop. */
 export async function sandbox(options: SandboxOptions, { stdout, stop }: Terminal): Promise<void> {
-  const running = await startSandbox(options).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EADDRINUSE') throw error;
-    throw new CommandError(
-      `The sandbox cannot listen on port ${options.port}: another process does. Choose another with --port, or 0 for a free one.`,
-    );
-  });
+  const running = await startSandbox(options);
   const { url, tokenLink } = running;
   const settings = [
     `RECRUITING_URL=${url}`,

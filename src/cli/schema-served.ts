@@ -10,7 +10,7 @@ import {
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import type { Additions } from '../additions/additions.ts';
 import { withAdditions } from '../additions/with-additions.ts';
-import { loadedFor } from './gateway-config-file.ts';
+import { loadGatewayConfig } from './gateway-config-file.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Prints what callers see, or the SDL from which a supergraph is composed. */
@@ -19,7 +19,7 @@ export async function schemaPrint(
   terminal: Terminal,
 ): Promise<void> {
   const { snapshot, config, overrides } = schemaSettings(terminal);
-  const added = await loadedFor(config, terminal);
+  const added = await loadGatewayConfig(config);
   const served = servedOffline(snapshot, config, overrides, added);
   terminal.stdout.write(subgraph ? served.subgraphSdl() : servedSdl(served));
 }

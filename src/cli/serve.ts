@@ -23,7 +23,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   await using parts = new AsyncDisposableStack();
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   for (const warning of configWarnings(config)) log.warn(warning);
-  const added = await loadGatewayConfig(config, (risk) => log.warn(risk));
+  const added = await loadGatewayConfig(config);
   if (added) log.info({ file: added.source }, 'configuration file loaded');
   const setup: Setup = { config, added, machine: terminal, log, closeAtEnd };
   const access = await openAccess(setup);
@@ -97,24 +97,17 @@ function onceInAWhile(report: (calls: number) => void): () => void {
 }
 
 /**
- * Serves `/metrics` at the admin address, with CPU, memory, garbage collection and event loop lag of this process. Only
- * warns if the default address is taken.
+ * Serves `/metrics` at the admin address, with CPU, memory, garbage collection and event loop lag of this process.
  *
  * @throws Error with a message for the operator
  */
 async function listenAdmin(metrics: Metrics, { config, log, closeAtEnd }: Setup): Promise<void> {
-  const { adminHost: host, adminPort: port, isAdminPortSet, allowedHosts } = config;
+  const { adminHost: host, adminPort: port, allowedHosts } = config;
   const ofProcess = new Registry();
   collectDefaultMetrics({ register: ofProcess });
   const text = async () => (await metrics.text()) + (await ofProcess.metrics());
   const handler = adminHandler({ ...metrics, text }, adminHosts({ host, allowedHosts }), log);
-  try {
-    const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
-    const admin = closeAtEnd(await listen(handler, { host, port, variables, maxConnections: 64 }));
-    log.info({ url: `${admin.url}/metrics` }, 'metrics');
-  } catch (error) {
-    // The port is the default one: a second gateway on a developer's machine need not fail for it.
-    if (isAdminPortSet) throw error;
-    log.warn(`Metrics are not served: ${(error as Error).message}`);
-  }
+  const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
+  const admin = closeAtEnd(await listen(handler, { host, port, variables, maxConnections: 64 }));
+  log.info({ url: `${admin.url}/metrics` }, 'metrics');
 }

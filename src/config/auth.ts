@@ -124,7 +124,7 @@ export function apiKeyMistakes({ name, hash, scopes }: ApiKeyEntry): string[] {
 }
 
 /** Describes an unknown scope; the subject of the sentence is the key. @param fieldScopes the scopes in adapters.json */
-export function unknownScope(
+function unknownScope(
   scopes: readonly string[],
   fieldScopes: Iterable<string>,
 ): string | undefined {

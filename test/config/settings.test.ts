@@ -60,7 +60,7 @@ test.each<[Record<string, string>, Partial<Config>]>([
   [{ MAX_BODY_BYTES: '100000000' }, { requestBytes: 400_000_000 }],
   [{ MUTATIONS: 'off' }, { mutations: 'off' }],
   [{ MUTATIONS: 'rename , hire' }, { mutations: ['rename', 'hire'] }],
-  [{ ADMIN_PORT: '9464' }, { adminPort: 9464, isAdminPortSet: true }],
+  [{ ADMIN_PORT: '9464' }, { adminPort: 9464 }],
   [{ NODE_ENV: 'development' }, { production: false, ...shown(true, true) }],
   [{ GRAPHIQL: 'off', INTROSPECTION: 'off' }, shown(false, false)],
   [PRODUCTION, { production: true, ...shown(false, false) }],
@@ -78,8 +78,6 @@ test('an empty environment serves the sandbox on loopback, and a blank value cou
     schemaPath: resolve('schema/upstream.graphql'),
     host: '127.0.0.1',
     adminHost: '127.0.0.1',
-    // That it is taken prevents no start.
-    isAdminPortSet: false,
     auth: undefined,
     production: false,
   });

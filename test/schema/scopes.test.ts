@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs';
 import { useResponseCache } from '@graphql-yoga/plugin-response-cache';
 import { parseSelectionSet } from '@graphql-tools/utils';
 import { parse, print, visit, type FieldDefinitionNode } from 'graphql';
@@ -17,10 +16,8 @@ import { blockWith } from '../support/docs/documents.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { runHere } from '../support/gateway/run-here.ts';
 import { servedOffline } from '../support/gateway/served.ts';
 import { compose } from '../support/supergraph/composition.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 
 type Way = [way: string, scope: string, query: string, variables?: Record<string, unknown>];
 
@@ -300,7 +297,7 @@ describe('the SDL of the subgraph', () => {
     expect(refused.errors).toMatchObject([{ extensions: { code: 'FORBIDDEN' } }]);
   });
 
-  test('is that of the documentation for its adapters.json, and keys get its scopes', async () => {
+  test('is that of the documentation for its adapters.json', () => {
     const snapshot = `
       type Query { person: Person } type Person { contacts: Contacts salary: Salary }
       type Contacts { city: String } type Salary { amount: String }`;
@@ -308,17 +305,6 @@ describe('the SDL of the subgraph', () => {
     const [field] = blockWith('docs/supergraph.md', 'contacts: Contacts').split('\n');
     const { subgraphSdl } = servedOffline(snapshot, { overrides: JSON.parse(overrides) });
     expect(subgraphSdl()).toContain(field);
-
-    using folder = temporaryFolder();
-    writeFileSync(folder.file('adapters.json'), overrides);
-    const command = blockWith('docs/callers.md', 'keys new payroll');
-    const [, args = ''] = /^npm start -- (.*)$/m.exec(command)!;
-    const env = { RECRUITING_SCHEMA: folder.file('upstream.graphql') };
-    const { code, stdout } = await runHere(args.split(' '), env);
-    expect(code).toBe(0);
-    expect(stdout).toMatch(/payroll:[\da-f]{64}:read\+drain\+pii/);
-    expect(stdout).toMatch(/ x pii +the fields to which adapters\.json gives this scope/);
-    expect(stdout).toMatch(/ - pay +the fields/);
   });
 });
 

@@ -83,11 +83,6 @@ export function readOverrides(json: unknown): Overrides {
   throw new OperatorMistake(`${SUBJECT} is not valid:\n${v.summarize(issues)}`);
 }
 
-/** The scopes that adapters.json gives to types and fields, whatever the schema. */
-export function scopesIn(json: unknown): readonly string[] {
-  return [...new Set(scopesByPlace(readOverrides(json)).values())];
-}
-
 /** The scopes by the name of a type, or the coordinate of a field. */
 export function scopesByPlace({ fields, types }: Overrides): ReadonlyMap<string, string> {
   const entries = [...Object.entries(fields), ...Object.entries(types)];
