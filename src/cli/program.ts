@@ -20,8 +20,6 @@ const GROUPS: Record<string, string> = {
   schema: 'the schema that is served',
 };
 
-const JSON_REPORT = option('--json', 'print JSON', false);
-
 /** By their usage. `--help` and docs/reference.md show them. */
 export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   serve: {
@@ -80,12 +78,11 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   'tokens status': {
     about:
       'print the state of the tokens; exit code 0 healthy, 1 needs attention, 2 lost, moved or missing',
-    options: [JSON_REPORT],
+    options: [option('--json', 'print JSON', false)],
     load: async () => (await import('./tokens-status.ts')).tokensStatus,
   },
   'tokens check': {
     about: 'ask the service whether it accepts the current access token',
-    options: [JSON_REPORT],
     load: async () => (await import('./tokens-status.ts')).tokensCheck,
   },
   'tokens refresh': {
@@ -120,18 +117,15 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   'schema explain': {
     about: 'explain what is derived from each list and each type with an id, and why',
-    options: [JSON_REPORT],
     load: async () => (await import('./schema-served.ts')).schemaExplain,
   },
   'schema check': {
     about:
       'compare the live schema with the snapshot; exit code 0 equal or additive, 1 breaking or dangerous, 2 not compared',
-    options: [JSON_REPORT],
     load: async () => (await import('./schema-live.ts')).schemaCheck,
   },
   'schema pull': {
     about: 'write the live schema into the snapshot, and print the differences',
-    options: [option('--output <file>', 'write to this file instead')],
     load: async () => (await import('./schema-live.ts')).schemaPull,
   },
 };

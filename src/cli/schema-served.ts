@@ -25,15 +25,12 @@ export async function schemaPrint(
 }
 
 /** Explains what is derived from each list and each type with an id, and why. */
-export async function schemaExplain(
-  { json }: { json: boolean },
-  terminal: Terminal,
-): Promise<void> {
+export async function schemaExplain(_options: object, terminal: Terminal): Promise<void> {
   const { snapshot, config, overrides } = schemaSettings(terminal);
   const parts = { ...config, mutations: 'off' } as const;
   // What a company adds is not loaded, because nothing is derived from it. adapters.json may name it all the same.
   const { reports } = serveSnapshot(snapshot, parts, { overrides, hasAdditions: true });
-  terminal.stdout.write(json ? `${JSON.stringify(reports, null, 2)}\n` : explained(reports));
+  terminal.stdout.write(explained(reports));
 }
 
 function schemaSettings(terminal: Terminal) {

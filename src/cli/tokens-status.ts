@@ -4,11 +4,11 @@ import { proxyAgent, tokenService, type Verdict } from '../tokens/service.ts';
 import { endsAt, fingerprintOf, isLive, isLost, isUncertain, type State } from '../tokens/state.ts';
 import { lineOn } from '../setup/wording.ts';
 import { duration, printable, times, type Terminal } from './terminal.ts';
-import { noTokens, printAsJson, withReadTokens, type ReadTokens } from './tokens-store.ts';
+import { noTokens, withReadTokens, type ReadTokens } from './tokens-store.ts';
 
 /** Prints the state of the tokens. @returns the exit code: 0 healthy, 1 needs attention, 2 lost, moved or missing */
 export async function tokensStatus({ json }: { json: boolean }, terminal: Terminal) {
-  return withReadTokens(terminal, json, async (tokens) => {
+  return withReadTokens(terminal, async (tokens) => {
     const report = reportOn(tokens);
     terminal.stdout.write(json ? `${JSON.stringify(report)}\n` : textOf(report, tokens));
     return STATES[report.state].exitCode;
@@ -125,24 +125,17 @@ function left(seconds: number | undefined): string | undefined {
  *
  * @returns the exit code: 0 if it does, 1 if not
  */
-export async function tokensCheck({ json }: { json: boolean }, terminal: Terminal) {
-  return withReadTokens(terminal, json, async (tokens) => {
+export async function tokensCheck(_options: object, terminal: Terminal) {
+  return withReadTokens(terminal, async (tokens) => {
     const { state, config } = tokens;
-    if (!state) {
-      const error = noTokens(tokens);
-      if (json) printAsJson('missing', error, terminal);
-      throw error;
-    }
-    const { service: baseUrl, pair, generation } = state;
+    if (!state) throw noTokens(tokens);
+    const { service: baseUrl, pair } = state;
     const http = proxyAgent(terminal.env);
     const { check } = tokenService({ baseUrl, agent: config.agent, http });
     const token = await check(pair.accessToken);
     const verdict = token.kind === 'works' ? await check(pair.accessToken, true) : token;
-    const service = new URL(baseUrl).host;
     const asked = verdict === token ? 'the access token' : 'a query';
-    const report = { service, generation, asked, ...verdict };
-    const sentence = `${service} ${verdictOn(verdict, asked, tokens)}`;
-    terminal.stdout.write(`${json ? JSON.stringify(report) : sentence}\n`);
+    terminal.stdout.write(`${new URL(baseUrl).host} ${verdictOn(verdict, asked, tokens)}\n`);
     return verdict.kind === 'works' ? 0 : 1;
   });
 }

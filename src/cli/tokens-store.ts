@@ -39,7 +39,6 @@ export interface ReadTokens extends Reading, OpenStore {}
 /** Reads the token store for `work`. Neither creates nor changes anything. */
 export async function withReadTokens<T>(
   terminal: Terminal,
-  json: boolean,
   work: (tokens: ReadTokens) => Promise<T>,
 ): Promise<T> {
   const config = readTokenConfig(terminal);
@@ -48,9 +47,7 @@ export async function withReadTokens<T>(
   const store = openTokenStore(tokenStore, config, { readOnly: true });
   try {
     const reading = await read().catch((error: unknown) => {
-      const problem = unusable(error, store, emergency);
-      if (json) printAsJson('unreadable', problem, terminal);
-      throw problem;
+      throw unusable(error, store, emergency);
     });
     return await work({ ...reading, config, store, emergency });
   } finally {
@@ -67,11 +64,6 @@ export async function withReadTokens<T>(
     emergency.read();
     return reading;
   }
-}
-
-/** Prints an error for the programs that read the standard output. */
-export function printAsJson(state: 'unreadable' | 'missing', error: Error, { stdout }: Terminal) {
-  stdout.write(`${JSON.stringify({ state, error: error.message })}\n`);
 }
 
 /** The token set of a store, held by a command as by any other process. Gateways may be running on the same store. */

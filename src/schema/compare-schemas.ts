@@ -11,14 +11,8 @@ export const KINDS = {
 
 export type ChangeKind = keyof typeof KINDS;
 
-interface SchemaChange {
-  readonly message: string;
-  /** For example `Person.firstName`. */
-  readonly path: string | null;
-}
-
 /** The changes from the snapshot to the live schema. */
-export type SchemaDifference = Readonly<Record<ChangeKind, readonly SchemaChange[]>>;
+export type SchemaDifference = Readonly<Record<ChangeKind, readonly string[]>>;
 
 /** Compares two schemas. The kinds are the levels of GraphQL Inspector. */
 export async function compareSchemas(
@@ -29,7 +23,7 @@ export async function compareSchemas(
   const of = (kind: CriticalityLevel) =>
     changes
       .filter(({ criticality }) => criticality.level === kind)
-      .map(({ message, path = null }) => ({ message: onOneLine(message), path }));
+      .map(({ message }) => onOneLine(message));
   return {
     breaking: of(CriticalityLevel.Breaking),
     dangerous: of(CriticalityLevel.Dangerous),

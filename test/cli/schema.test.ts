@@ -49,8 +49,6 @@ const SAME = /is that of the snapshot/;
 const MORE = /^additive \(1\): nothing fails; .*\n {2}Field 'email' was added to object type 'P/m;
 const DESCRIBED = /^additive \(1\): .*\n.*Object type 'Person' has description 'Some 31m body'/m;
 const LESS = /^breaking \(1\): requests .* fail, .*\n {2}Field 'name' was removed from object/m;
-const AS_JSON =
-  /^\{\s+"service": "127[^"]+",\s+"snapshot": "[^"]+",\s+"breaking": \[\s+\{\s+"message": "Field 'name' was removed[^"]+",\s+"path": "Person\.name"\s+\}\s+\],\s+"dangerous": \[\],\s+"additive": \[\]\s+\}\n$/;
 const HIRED = /^dangerous \(1\): answers may contain .*\n {2}Enum value 'HIRED'/m;
 const REFUSED = /refuses introspection/;
 const HIDDEN =
@@ -58,15 +56,13 @@ const HIDDEN =
 const EXPIRED = /has expired\. Run `tokens refresh`; a running gateway does it/;
 const CHANGED =
   /written to .*upstream\.graphql[^]*^additive \(1\)[^]*\n\nTo serve it, restart the gat/m;
-const NO_SCHEMA = /is not a valid GraphQL schema.*Nothing was written over it/s;
+const NO_SCHEMA = /is not a valid GraphQL schema/;
 const LEFT_OUT =
   /^The schema of the service is used without Query\.who\?: this is not a name of GraphQL\.$/m;
 
 const live = JSON.stringify({ data: introspectionFromSchema(buildSchema(LIVE)) });
 const flawed = json(JSON.parse(live.replace('"who"', '"who?"')));
 const hidden = json({ errors: [{ message: 'GraphQL introspection is\u001b[2J off' }] }, 400);
-const OTHER_FILE = folder.file('store/looked-at.graphql');
-const NO_FOLDER = folder.file('nowhere/new.graphql');
 
 /** Answers introspection as a service with this schema does. */
 function introspected(sdl: string, refuses = (_query: string) => false): Reply {
@@ -123,7 +119,6 @@ test.each<Introspection>([
   ['a field more', 'check', changed('name: String', 'name: String, email: String'), 0, MORE],
   ['a description', 'check', changed('type P', '"""Some\u009b31m\nbody""" type P'), 0, DESCRIBED],
   ['a field less', 'check', changed('name: String,', ''), 1, LESS],
-  ['a field less, asked for as JSON', 'check --json', changed('name: String,', ''), 1, AS_JSON],
   ['a value more that may be answered', 'check', changed('NEW', 'NEW HIRED'), 1, HIRED],
   ['a refusal of introspection', 'check', hidden, 2, HIDDEN],
   ['half a schema', 'check', json({ data: { __schema: null }, errors: [{}] }), 2, REFUSED],
@@ -143,8 +138,6 @@ test.each<Introspection>([
     NO_SCHEMA,
     { before: 'Notes' },
   ],
-  ['one for another file', `pull --output ${OTHER_FILE}`, introspected(LIVE), 0, /to .*looked-at/],
-  ['one for no folder', `pull --output ${NO_FOLDER}`, introspected(LIVE), 1, /\(ENOENT\).*folder/],
 ])(
   'the service replies with %s',
   async (_reply, command, answer, code, says, { before = SNAPSHOT, after = before } = {}) => {
@@ -158,27 +151,16 @@ test.each<Introspection>([
     if (stdout === '') expect(code).toBeGreaterThan(0);
     expect(readFileSync(RECRUITING_SCHEMA, 'utf8')).toBe(after);
     expect(readdirSync(folder.path)).toEqual(['store', 'upstream.graphql']);
-    if (command.includes(OTHER_FILE)) expect(readFileSync(OTHER_FILE, 'utf8')).toBe(PULLED);
     // A query spends no refresh token: the only exchange is that of the import.
     expect(service.exchanges).toHaveLength(1);
   },
 );
 
-test('schema check without tokens ends with exit code 2, and with those that a gateway has just refreshed goes on', async () => {
+test('schema check without tokens ends with exit code 2', async () => {
   writeFileSync(RECRUITING_SCHEMA, SNAPSHOT);
   const TOKEN_STORE = `sqlite:${folder.file('nowhere/tokens.db')}`;
-  const without = await runHere(['schema', 'check'], { ...env, TOKEN_STORE });
-  expect(without).toMatchObject({
-    code: 2,
-    stderr: expect.stringMatching(/no tokens in the token/),
-  });
-  const before = service.received.length;
-  service.answer(async (...exchange) => {
-    await runHere(['tokens', 'refresh'], env);
-    await refusal('token_expired')(...exchange);
-  }, introspected(SNAPSHOT));
-  expect(await runHere(['schema', 'check'], env)).toMatchObject({ code: 0, stderr: '' });
-  expect(new Set(service.received.slice(before).map(({ token }) => token)).size).toBe(2);
+  const { code, stderr } = await runHere(['schema', 'check'], { ...env, TOKEN_STORE });
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/no tokens in the token/)]);
 });
 
 /** A value of each setting on which the printed SDL depends, other than its default. */
@@ -230,19 +212,16 @@ Team
   entity      found by Query.team(id: …)
   why         the field returns the type by its id.
 `);
-  expect(JSON.parse(await explain(sdl, { fields }, '--json'))).toContainEqual(
-    expect.objectContaining({ list: 'Team.members', parent: 'team(id: …)' }),
-  );
   const without = await explain('type Query { persons: [Person] } type Person { name: Int }');
   expect(without).toMatch(/No list is paged.*first: Int.*items.*hasNextPage/s);
 });
 
 /** @param adapters the content of adapters.json */
-async function explain(sdl: string, adapters: object = {}, ...args: string[]) {
+async function explain(sdl: string, adapters: object = {}) {
   using own = temporaryFolder();
   writeFileSync(own.file('upstream.graphql'), sdl);
   writeFileSync(own.file('adapters.json'), JSON.stringify(adapters));
-  const { code, stdout, stderr } = await runHere(['schema', 'explain', ...args], {
+  const { code, stdout, stderr } = await runHere(['schema', 'explain'], {
     RECRUITING_SCHEMA: own.file('upstream.graphql'),
   });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

@@ -304,7 +304,9 @@ async function outcomeOf(operator: Operator, [command, when]: Row) {
   if (code === 0) expect(stderr).toBe('');
   const sent = operator.service.exchanges.length;
   const files = readdirSync(operator.file('.'));
-  const status: unknown = JSON.parse((await operator.tokens(['status', '--json'], { env })).stdout);
+  // Nothing of a store that cannot be used.
+  const { stdout: report } = await operator.tokens(['status', '--json'], { env });
+  const status: unknown = report === '' ? undefined : JSON.parse(report);
   return { code, text, sent, status, files };
 }
 
@@ -324,8 +326,6 @@ const kept = (code: number, sent = 1): Left => ({
   sent,
   status: { state: 'healthy', generation: 2 },
 });
-/** What `tokens status --json` prints of a store that cannot be opened is JSON as well. */
-const unread = fails(0, { state: 'unreadable' });
 const hasNone = (state: string): Left => ({ code: 2, status: { state } });
 const createsNothing: Left = { sent: 0, status: { state: 'missing' }, files: [] };
 const trouble = (name: string, sent = 1): Left =>
@@ -337,7 +337,6 @@ test.each<Row>([
   ['recover', 'nothing', /tokens\.db, which does not exist/, createsNothing],
   ['export sqlite:/dev/null/other.db', 'nothing', /tokens import/, createsNothing],
   ['check', 'nothing', /tokens import/, createsNothing],
-  ['check --json', 'nothing', /^\{"state":"missing","error":".*/, createsNothing],
   ['import', 'a link', /^Imported the token set "Sandbox" of 127[^]*Refreshed at once/, ok(1, 2)],
   ['import', 'a file with the JSON', /not encrypted \(TOKEN_STORE_KEY is not set\)/, ok(1, 2)],
   ['import', 'standard input with the JSON, in pieces', /120 days\. The link no longer/, ok(1, 2)],
@@ -357,7 +356,7 @@ test.each<Row>([
   ],
   ['import', 'a set that gets no clear answer', /Run `tokens recover`/, trouble('uncertain')],
   ['import', 'a link, without RECRUITING_URL', /RECRUITING_URL=https/, { code: 2, sent: 0 }],
-  ['import', 'a link, into what is no folder', /cannot be .*link still works/, unread],
+  ['import', 'a link, into what is no folder', /cannot be .*link still works/, { sent: 0 }],
 ])('without tokens, tokens %s: %s', async (...row) => {
   expect(await outcomeOf(await startOperator(), row)).toMatchObject(expectedOf(row));
 });
@@ -410,7 +409,6 @@ test.each<Row>([
   ],
   ['check', 'nothing', /accepts the access token, and answers a query\.$/m, ok(1, 2)],
   ['check', 'an expired access token', /has expired\. .*otherwise run `tokens refresh`/],
-  ['check --json', 'an expired access token', /^\{.*"detail":"token_expired"\}\n$/],
   ['check', 'a refused access token', /\(user_blocked\)\. The service refuses .*account/],
   ['check', 'a refused query', /refuses a query \(insufficient_permissions\).*demoted or/],
   ['check', 'a service that is down', /no clear answer .*\(ECONNREFUSED\).*HTTPS_PROXY/],
