@@ -1,5 +1,4 @@
 import {
-  assertName,
   assertValidSchema,
   buildClientSchema,
   lexicographicSortSchema,
@@ -17,8 +16,8 @@ interface Described {
 }
 
 /**
- * Reads the answer to an introspection query. A flawed part that the rest can do without is left out: a type, a field
- * or an optional argument whose name or type is not usable, and a default value that is not GraphQL.
+ * Reads the answer to an introspection query. A flawed part that the rest can do without is left out: what has no usable
+ * name, or a type that the schema does not have, and a default value that is not GraphQL.
  *
  * @param answer with or without `data` around it
  * @throws Error if what is left is not a valid schema
@@ -27,34 +26,33 @@ export function readIntrospection(answer: unknown): Described {
   const { data } = answer as { data?: IntrospectionQuery };
   const { __schema: described } = data ?? (answer as IntrospectionQuery);
   if (!Array.isArray(described?.types)) throw new Error('It has no __schema with types.');
+  const parts = described as unknown as Record<'types' | 'directives', Part[]>;
+  const types = parts.types.filter(({ name }) => !name.startsWith('__'));
+  const known = new Set(types.map(({ name }) => name).filter(isName));
   const warnings: string[] = [];
-  let { types, directives } = described as unknown as Record<'types' | 'directives', Part[]>;
-  // What is left out may be the type, or the only field, of something else.
-  for (let before = -1; before < warnings.length;) {
-    before = warnings.length;
-    const names = types.map(({ name }) => name).filter((name) => !name.startsWith('__'));
-    const read = { known: new Set(names), warnings };
-    types = types.flatMap((type) =>
-      type.name.startsWith('__') ? [type] : withoutFlaws(read, type.name, type),
-    );
-    directives = directives.flatMap((each) => withoutFlaws(read, `@${each.name}`, each));
-  }
-  const schema = buildClientSchema({ __schema: { ...described, types, directives } as never });
+  const usable = {
+    ...described,
+    types: types.flatMap((type) => withoutFlaws(type.name, type, { known, warnings })),
+    directives: parts.directives.flatMap((each) =>
+      withoutFlaws(`@${each.name}`, each, { known, warnings }),
+    ),
+  };
+  const schema = buildClientSchema({ __schema: usable as never });
   assertValidSchema(schema);
   return { sdl: `${printSchema(lexicographicSortSchema(schema))}\n`, warnings };
 }
 
-/** A type, a directive, or a part of one: each has a name, and other parts in lists. */
+/** A type, a reference to one, a directive, or a part of these: each has a name, and other parts in lists. */
 interface Part extends Partial<Record<(typeof LISTS)[number], Part[] | null>> {
   readonly name: string;
+  /** Of a type, or a reference to one. */
   readonly kind?: string;
   /** Of a field or an input. */
   readonly type?: TypeRef;
-  readonly defaultValue?: unknown;
+  readonly defaultValue?: string | null;
 }
 
 interface TypeRef {
-  readonly kind: string;
   readonly name: string;
   readonly ofType?: TypeRef | null;
 }
@@ -75,61 +73,36 @@ interface Reading {
 }
 
 /** Returns the part without its flaws; nothing if it is not usable. */
-function withoutFlaws(reading: Reading, place: string, part: Part, isReference = false): Part[] {
+function withoutFlaws(place: string, part: Part, reading: Reading): Part[] {
   const { known, warnings } = reading;
-  const leaveOut = (what: string, why: string): Part[] => {
-    warnings.push(`The schema of the service is used without ${what}: ${why}.`);
+  const leaveOut = (what: string, why: string) =>
+    void warnings.push(`The schema of the service is used without ${what}: ${why}.`);
+  const { name, kind, type, defaultValue = null } = part;
+  const typeName = type ? namedType(type) : kind && name;
+  if (!isName(name) || (typeName !== undefined && !known.has(typeName))) {
+    leaveOut(place, 'its name is not one of GraphQL, or the schema does not have its type');
     return [];
-  };
-  const flaw = isReference ? flawOfReference(part, known) : flawOf(part, known);
-  if (flaw !== undefined) return leaveOut(place, flaw);
-  const kept = { ...part };
+  }
+  const isFlawed = defaultValue !== null && !isGraphql(defaultValue);
+  if (isFlawed) leaveOut(`the default value of ${place}`, 'it is not a GraphQL value');
+  const kept = { ...part, ...(isFlawed && { defaultValue: null }) };
   for (const list of LISTS) {
-    const members = part[list];
-    // Those of an interface follow from the types.
-    if (!members || (list === 'possibleTypes' && part.kind !== 'UNION')) continue;
-    const isInput = list === 'args' || list === 'inputFields';
-    const areReferences = list === 'interfaces' || list === 'possibleTypes';
-    const placeOf = ({ name }: Part) =>
-      areReferences ? `${name} of ${place}` : isInput ? `${place}(${name}:)` : `${place}.${name}`;
-    const usable = members.flatMap((member) =>
-      withoutFlaws(reading, placeOf(member), member, areReferences),
-    );
-    const lost = members.find(
-      ({ name, type }) => type?.kind === 'NON_NULL' && usable.every((each) => each.name !== name),
-    );
-    if (isInput && lost) return leaveOut(place, `it requires ${lost.name}`);
-    const mayBeEmpty = list === 'interfaces' || list === 'args';
-    if (usable.length === 0 && !mayBeEmpty) return leaveOut(place, 'nothing is left of it');
-    kept[list] = usable;
+    if (!part[list]) continue;
+    kept[list] = part[list].flatMap((each) => withoutFlaws(`${place}.${each.name}`, each, reading));
   }
-  if (isGraphql(part.defaultValue)) return [kept];
-  leaveOut(`the default value of ${place}`, 'it is not a GraphQL value');
-  return [{ ...kept, defaultValue: null }];
+  return [kept];
 }
 
-function flawOfReference({ name }: Part, known: ReadonlySet<string>): string | undefined {
-  return known.has(name) ? undefined : 'the schema does not have this type';
-}
-
-function flawOf({ name, type }: Part, known: ReadonlySet<string>): string | undefined {
-  if (name.startsWith('__')) return 'names with __ belong to GraphQL';
-  try {
-    assertName(name);
-  } catch {
-    return 'this is not a name of GraphQL';
-  }
-  const named = type && namedType(type);
-  if (named === undefined || known.has(named)) return undefined;
-  return `its type ${named} is not one that the schema has`;
+/** Names that begin with __ belong to introspection. */
+function isName(name: string): boolean {
+  return /^(?!__)[A-Za-z_]\w*$/.test(name);
 }
 
 function namedType({ name, ofType }: TypeRef): string {
   return ofType ? namedType(ofType) : name;
 }
 
-function isGraphql(value: unknown): boolean {
-  if (typeof value !== 'string') return true;
+function isGraphql(value: string): boolean {
   try {
     parseValue(value);
     return true;

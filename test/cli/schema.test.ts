@@ -58,7 +58,7 @@ const CHANGED =
   /written to .*upstream\.graphql[^]*^additive \(1\)[^]*\n\nTo serve it, restart the gat/m;
 const NO_SCHEMA = /is not a valid GraphQL schema/;
 const LEFT_OUT =
-  /^The schema of the service is used without Query\.who\?: this is not a name of GraphQL\.$/m;
+  /^The schema of the service is used without Query\.who\?: its name is not one of GraphQL, /m;
 
 const live = JSON.stringify({ data: introspectionFromSchema(buildSchema(LIVE)) });
 const flawed = json(JSON.parse(live.replace('"who"', '"who?"')));
