@@ -51,8 +51,7 @@ export interface ServedNames {
  *
  * @param prefix of SCHEMA_PREFIX, or empty
  * @param servesConnections whether `PageInfo` is Relay's
- * @throws OperatorMistake if a prefixed name is taken, a root type with prefixed fields implements an interface, or the
- *   upstream has a field of a router's name
+ * @throws OperatorMistake if a new name is taken, or the upstream has a field of a router's name
  */
 export function servedNames(
   snapshot: GraphQLSchema,
@@ -65,7 +64,7 @@ export function servedNames(
   const fields = new Map(
     Object.keys(query?.getFields() ?? {}).map((name) => [derived(name), name]),
   );
-  checkNames(snapshot, prefix, fields, derived);
+  checkNames(query?.name, fields);
   const renamed = [
     ...(servesConnections ? [RELAY_PAGE_INFO] : []),
     ...(prefix === '' ? [...ROOTS, ...ROUTER_TYPES] : []),
@@ -73,10 +72,18 @@ export function servedNames(
   const served = new Map(
     Object.values(snapshot.getTypeMap()).map((type) => {
       const { name } = type;
-      const free = renamed.includes(name) ? freeName(`Upstream${name}`, snapshot) : name;
-      return [name, keepsName(type, snapshot) ? name : prefix + free];
+      const free = renamed.includes(name) ? `Upstream${name}` : name;
+      return [name, keepsName(type, snapshot) ? name : prefix + free] as const;
     }),
   );
+  const clash = Array.from(served).find(
+    ([name, servedAs]) => name !== servedAs && snapshot.getType(servedAs),
+  );
+  if (clash) {
+    throw new OperatorMistake(
+      `The type ${clash[0]} would be served as ${clash[1]}, a name that the service already has. Choose another SCHEMA_PREFIX.`,
+    );
+  }
   const upstream = new Map(Array.from(served, ([name, servedAs]) => [servedAs, name]));
   const transforms: Transform[] = [
     new RenameTypes((name) => served.get(name) ?? name, {
@@ -100,36 +107,12 @@ export function servedNames(
   };
 }
 
-/** @param fields the upstream's fields of Query by their served names */
-function checkNames(
-  snapshot: GraphQLSchema,
-  prefix: string,
-  fields: ReadonlyMap<string, string>,
-  derived: (name: string) => string,
-): void {
-  const query = snapshot.getQueryType();
-  const types = prefix === '' ? [] : Object.keys(snapshot.getTypeMap());
-  const clash =
-    types.find((name) => snapshot.getType(prefix + name)) ??
-    Object.keys(query?.getFields() ?? {}).find((name) => fields.get(derived(name)) !== name);
-  if (clash !== undefined) {
-    throw new OperatorMistake(
-      `SCHEMA_PREFIX ${prefix} gives ${clash} a name that the service already has. Choose another prefix.`,
-    );
-  }
-  const inheriting = [query, snapshot.getMutationType()].find(
-    (type) => type?.getInterfaces().length,
-  );
-  if (prefix !== '' && inheriting) {
-    throw new OperatorMistake(
-      `SCHEMA_PREFIX ${prefix} renames the fields of ${inheriting.name}, which implements ${inheriting.getInterfaces().join(', ')}. ` +
-        `Remove the prefix, or remove "implements" of ${inheriting.name} from the schema snapshot.`,
-    );
-  }
-  const ofRouter = ROUTER_FIELDS.find((name) => fields.get(name) === name);
+/** @param fields the served fields of Query */
+function checkNames(query: string | undefined, fields: ReadonlyMap<string, string>): void {
+  const ofRouter = ROUTER_FIELDS.find((name) => fields.has(name));
   if (ofRouter === undefined) return;
   throw new OperatorMistake(
-    `The service has a field ${query!.name}.${ofRouter} of its own, but a Federation subgraph needs that name for another purpose. ` +
+    `The service has a field ${query}.${ofRouter} of its own, but a Federation subgraph needs that name for another purpose. ` +
       'Set SCHEMA_PREFIX, which renames the field, or remove the field from the schema snapshot.',
   );
 }
@@ -148,10 +131,4 @@ const NO_CONTEXT = {} as DelegationContext;
 function keepsName(type: GraphQLNamedType, snapshot: GraphQLSchema): boolean {
   const isRoot = type === snapshot.getQueryType() || type === snapshot.getMutationType();
   return isRoot || isIntrospectionType(type) || isSpecifiedScalarType(type);
-}
-
-function freeName(name: string, snapshot: GraphQLSchema): string {
-  let free = name;
-  while (snapshot.getType(free)) free += '_';
-  return free;
 }
