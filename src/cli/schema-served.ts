@@ -27,9 +27,8 @@ export async function schemaPrint(
 /** Explains what is derived from each list and each type with an id, and why. */
 export async function schemaExplain(_options: object, terminal: Terminal): Promise<void> {
   const { snapshot, config, overrides } = schemaSettings(terminal);
-  const parts = { ...config, mutations: 'off' } as const;
   // What a company adds is not loaded, because nothing is derived from it. adapters.json may name it all the same.
-  const { reports } = serveSnapshot(snapshot, parts, { overrides, hasAdditions: true });
+  const { reports } = serveSnapshot(snapshot, config, { overrides, hasAdditions: true });
   terminal.stdout.write(explained(reports));
 }
 
@@ -44,17 +43,11 @@ export function readSchemaConfig({ env, readFile }: Terminal): Config {
   return readNamedSettings(env, readFile, [
     'RECRUITING_SCHEMA',
     'SCHEMA_PREFIX',
-    'CONNECTION_MAX',
-    'DRAIN_MAX_ITEMS',
-    'TOTAL_COUNT_SECONDS',
     'GATEWAY_CONFIG',
     'UPSTREAM_TIMEOUT_MS',
     'NODE_ENV',
   ]);
 }
-
-/** `MUTATIONS` does not change the schema: only warnings depend on it. */
-type OfflineSettings = Omit<SnapshotSettings, 'mutations'>;
 
 /** The SDL that callers see, sorted so that a diff shows only real changes. */
 export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {
@@ -68,12 +61,14 @@ export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {
  */
 export function servedOffline(
   snapshot: string,
-  settings: OfflineSettings,
+  settings: SnapshotSettings,
   overrides: unknown,
   added?: Additions,
 ): ServedSchema {
-  const parts = { ...settings, mutations: 'off' } as const;
-  const served = serveSnapshot(snapshot, parts, { overrides, hasAdditions: added !== undefined });
+  const served = serveSnapshot(snapshot, settings, {
+    overrides,
+    hasAdditions: added !== undefined,
+  });
   return withAdditions(served, added) ?? served;
 }
 

@@ -93,9 +93,6 @@ interface SdlScope {
   readonly schema: GraphQLSchema;
   /** The served name of Relay's `PageInfo`. */
   readonly pageInfo: string;
-  readonly drainMaxItems: number;
-  readonly connectionMax: number;
-  readonly totalCountSeconds: number;
   /** The adapters by their connection types. */
   readonly lists: ReadonlyMap<string | undefined, readonly Adapter[]>;
 }
@@ -112,12 +109,13 @@ interface Meaning<Field> {
 
 const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
   all: {
-    sdl: ({ name, adapter }, { schema, drainMaxItems }) => {
+    sdl: ({ name, adapter }, { schema }) => {
       const { all, connection } = adapter;
       return `
   """
   All records of \`${adapter.name}\`, each once and in order. The gateway reads the list page by page and returns it as one list.
-  Null with an error if the list cannot be read to its end. One operation drains at most ${drainMaxItems} records in total.${costOf(adapter)}
+  Null with an error if the list cannot be read to its end, or if the operation drains more records than \`DRAIN_MAX_ITEMS\` of
+  the gateway in total, 100,000 by default.
   """
   ${name}(
     """The largest number of records to return. Default: all."""
@@ -130,15 +128,15 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
     reads: ({ adapter }, schema) => [...placesOfList(adapter), ...placesOfRecords(adapter, schema)],
   },
   connection: {
-    sdl: ({ name, adapter }, { schema, connectionMax: max }) => {
+    sdl: ({ name, adapter }, { schema }) => {
       const { type, after, last, before } = adapter.connection!;
       return `
   """
-  The records of \`${adapter.name}\` as a Relay connection: up to ${max} at a time, with a cursor on every edge that resumes
-  exactly after it.${costOf(adapter)}
+  The records of \`${adapter.name}\` as a Relay connection: up to \`CONNECTION_MAX\` of the gateway at a time, 500 by default, with
+  a cursor on every edge that resumes exactly after it.
   """
   ${name}(
-    """The number of edges, 0 to ${max}. Above the page limit of the service, several pages are read. Default: one page."""
+    """The number of edges. Above the page limit of the service, several pages are read. Default: one page."""
     first: Int
     """Start after the edge with this cursor. Default: the start of the list."""
     ${after}: String
@@ -256,12 +254,6 @@ function deprecationOf({ field: { deprecationReason } }: Adapter): string {
   return ` @deprecated(reason: ${print({ kind: Kind.STRING, value: deprecationReason })})`;
 }
 
-function costOf(adapter: Adapter): string {
-  return 'reach' in adapter
-    ? `\n  The first page is fetched together with its ${adapter.parent}; each further page costs one request.`
-    : '';
-}
-
 function filtersOf({ filters }: Adapter, schema: GraphQLSchema): string {
   return filters
     .map((filter) => {
@@ -287,17 +279,12 @@ type ${name} {
 }`;
 
 /** All lists of a node share them: a record may be null if it may be null in one of the lists. */
-function connectionTypes(
-  { connection, nodeType }: Adapter,
-  { pageInfo, lists, totalCountSeconds }: SdlScope,
-): string {
+function connectionTypes({ connection, nodeType }: Adapter, { pageInfo, lists }: SdlScope): string {
   const { field, type, edge } = connection!;
   const adapters = lists.get(type) ?? [];
   const mayBeNull = adapters.some(({ recordType }) => !isNonNullType(recordType));
   const node = mayBeNull ? nodeType.name : `${nodeType.name}!`;
   const orNull = mayBeNull ? ' Null if the service returns null in the list.' : '';
-  const isCounted = adapters.some(({ count }) => count !== undefined);
-  const counting = describeTotal(isCounted, totalCountSeconds);
   return `
 """A part of a list of ${nodeType.name}, with a cursor on every record."""
 type ${type} {
@@ -308,7 +295,8 @@ type ${type} {
   """The first and last cursor of this part, and whether the list has more records."""
   pageInfo: ${pageInfo}!
   """
-  The number of records in the whole list. ${counting}
+  The number of records in the whole list. Unless the service reports it with a page, all pages are read to count them. Such a
+  count may be as old as twice \`TOTAL_COUNT_SECONDS\` of the gateway, 10 minutes by default.
   """
   totalCount: Int
 }
@@ -321,20 +309,6 @@ type ${edge} {
   node: ${node}
 }`;
 }
-
-/** @param isCounted whether the service counts the records of one of the lists */
-function describeTotal(isCounted: boolean, seconds: number): string {
-  const age = seconds === 0 ? '' : `\n  Such a count may be up to ${inWords(2 * seconds)} old.`;
-  return `${isCounted ? COUNTED : NOT_COUNTED}${age}`;
-}
-
-function inWords(seconds: number): string {
-  return seconds % 60 === 0 && seconds > 60 ? `${seconds / 60} minutes` : `${seconds} seconds`;
-}
-
-const NOT_COUNTED = 'The service does not report it, so all pages are read to count them.';
-const COUNTED =
-  'Where the service reports it with a page, that is one small request; otherwise all pages are read to count them.';
 
 function describeLookup({ type: { name }, lookup }: Entity): string {
   if (lookup?.kind === 'id') {

@@ -61,14 +61,6 @@ export interface SnapshotSettings {
   readonly schemaPath: string;
   /** Put before all names that could clash in a supergraph. */
   readonly schemaPrefix: string | undefined;
-  /** Used only for warnings. */
-  readonly mutations: AllowedMutations;
-  /** The largest `first` of a connection. Used only in descriptions. */
-  readonly connectionMax: number;
-  /** The number of records that one operation may drain. Used only in descriptions. */
-  readonly drainMaxItems: number;
-  /** See `Config`. Used only in descriptions. */
-  readonly totalCountSeconds: number;
 }
 
 interface SnapshotParts {
@@ -115,7 +107,7 @@ export function serveSnapshot(
     subschemas: [subschema],
     typeDefs: [
       rootsOf(snapshot),
-      parse(derivedSdl(derived, { ...settings, schema: upstream, pageInfo })),
+      parse(derivedSdl(derived, { schema: upstream, pageInfo })),
       ...(adapters.length + nested.length > 0 ? [INCREMENTAL] : []),
     ],
     assumeValidSDL: true,
@@ -139,12 +131,7 @@ export function serveSnapshot(
     writtenScopes,
     subgraphSdl: (offered = { schema, scopes }) => subgraphSdl(offered, { entities, pageInfo }),
     reports: [...plan.reports, ...planned.reports],
-    warnings: [
-      ...warnings,
-      ...plan.warnings,
-      ...planned.warnings,
-      ...unknownMutations(snapshot, settings.mutations),
-    ],
+    warnings: [...warnings, ...plan.warnings, ...planned.warnings],
   };
 }
 
@@ -162,15 +149,4 @@ export function rootsOf(schema: GraphQLSchema): DocumentNode {
   return parse(
     `schema { query: ${schema.getQueryType()!.name} ${mutation ? `mutation: ${mutation.name}` : ''} }`,
   );
-}
-
-function unknownMutations(snapshot: GraphQLSchema, allowed: AllowedMutations): string[] {
-  if (typeof allowed === 'string') return [];
-  const known = snapshot.getMutationType()?.getFields() ?? {};
-  return allowed
-    .filter((name) => !known[name])
-    .map(
-      (name) =>
-        `MUTATIONS contains ${name}, but the schema has no such mutation. Correct MUTATIONS, or update the schema snapshot.`,
-    );
 }

@@ -16,17 +16,9 @@ export function servedOnce(
   overrides: unknown,
   hasAdditions = false,
 ): ServedSchema {
-  const { schemaPath, schemaPrefix, mutations } = settings;
-  const { connectionMax, drainMaxItems, totalCountSeconds } = settings;
+  const { schemaPath, schemaPrefix } = settings;
   // The schema depends only on these settings, which are the key.
-  const keyed: SnapshotSettings = {
-    schemaPath,
-    schemaPrefix,
-    mutations,
-    connectionMax,
-    drainMaxItems,
-    totalCountSeconds,
-  };
+  const keyed: SnapshotSettings = { schemaPath, schemaPrefix };
   const key = JSON.stringify({ sdl, keyed, overrides, hasAdditions });
   const served = made.get(key) ?? serveSnapshot(sdl, keyed, { overrides, hasAdditions });
   made.delete(key);
@@ -43,5 +35,5 @@ interface OfflineParts {
 /** The schema that is served for a schema of the service, without a gateway. */
 export function servedOffline(sdl: string, { prefix, overrides }: OfflineParts = {}) {
   const settings = readConfig({}, () => '');
-  return servedOnce(sdl, { ...settings, schemaPrefix: prefix, mutations: 'off' }, overrides);
+  return servedOnce(sdl, { ...settings, schemaPrefix: prefix }, overrides);
 }
