@@ -188,16 +188,8 @@ export function isCount(field: AnyField | undefined): boolean {
 
 /** Whether this field identifies the records of a type. */
 export function isIdentified(type: GraphQLObjectType, name: string): boolean {
-  return whyNotIdentifying(type, name) === undefined;
-}
-
-/** Why a field cannot identify the records of a type; undefined if it can. */
-export function whyNotIdentifying(type: GraphQLObjectType, name: string): string | undefined {
   const field = type.getFields()[name];
-  if (!field) return `${type.name} has no field ${name}.`;
-  if (field.args.some(isRequiredArgument)) return `${name} has required arguments.`;
-  const value = getNullableType(field.type);
-  if (isListType(value)) return `${name} is a list.`;
-  if (!isLeafType(value)) return `${name} is not a scalar.`;
-  return value === GraphQLBoolean ? `${name} is a Boolean.` : undefined;
+  const value = getNullableType(field?.type);
+  const isScalar = isLeafType(value) && value !== GraphQLBoolean;
+  return isScalar && !field!.args.some(isRequiredArgument);
 }

@@ -5,28 +5,14 @@ import { OperatorMistake } from '../../errors.ts';
  * adapters.json: the operator overrides the result of the detection, and restricts who may read what.
  */
 
-/** The scopes that every gateway has: docs/callers.md. */
-const OPERATION_SCOPES: ReadonlySet<string> = new Set(['read', 'drain', 'write', 'router']);
+const SCOPE = v.pipe(v.string(), v.nonEmpty());
 
-/** As OAuth writes it (RFC 6749, 3.3), without what separates the scopes of an API key. */
-const SCOPE = v.pipe(
-  v.string(),
-  v.regex(
-    /^[!#-*\-.-[\]-~]+$/,
-    'must be a scope: printable ASCII without space, comma, +, " and \\',
-  ),
-  v.check(
-    (scope) => !OPERATION_SCOPES.has(scope),
-    'must not be read, drain, write or router, which say what operations a caller may send',
-  ),
-);
-
-const FILE = known({
+const FILE = v.strictObject({
   /** By coordinate, for example `Query.persons`. Everything except the scope is for paged fields. */
   fields: v.optional(
     v.record(
       v.string(),
-      known({
+      v.strictObject({
         skip: v.optional(v.boolean()),
         page: v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(1))),
         /** The field that identifies a record, where none is called `id`. */
@@ -43,7 +29,7 @@ const FILE = known({
   types: v.optional(
     v.record(
       v.string(),
-      known({
+      v.strictObject({
         /** The root field that returns a record by its id; null: no field does. */
         byId: v.nullish(v.string()),
         scope: v.optional(SCOPE),
@@ -52,17 +38,6 @@ const FILE = known({
     {},
   ),
 });
-
-/** An object that has only these keys. */
-function known<const Entries extends v.ObjectEntries>(entries: Entries) {
-  const object = v.strictObject(entries, ({ expected, message }) =>
-    expected === 'never' ? 'Unknown key' : message,
-  );
-  return v.pipe(
-    v.custom((value) => !Array.isArray(value), 'An object is expected'),
-    object,
-  );
-}
 
 /** What adapters.json says. */
 export type Overrides = Readonly<v.InferOutput<typeof FILE>>;
