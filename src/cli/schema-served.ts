@@ -1,7 +1,6 @@
 import { lexicographicSortSchema, printSchema } from 'graphql';
 import { readNamedSettings, type Config } from '../config.ts';
-import type { EntityReport } from '../schema/derivation/entities.ts';
-import type { ListReport } from '../schema/derivation/adapters.ts';
+import type { Report } from '../schema/derived.ts';
 import {
   serveSnapshot,
   type ServedSchema,
@@ -72,30 +71,13 @@ export function servedOffline(
   return withAdditions(served, added) ?? served;
 }
 
-/** What was derived from a list or a type with an id, and why. */
-type Report = { readonly why: readonly string[] } & Partial<ListReport & EntityReport>;
-
 function explained(reports: readonly Report[]): string {
   if (reports.length === 0) return 'The schema has no lists and no types with an id.\n';
-  const end = reports.some(({ inPages }) => inPages) ? [] : [NO_PAGES];
-  return [...reports.map(paragraph), ...end].map((text) => `${text}\n`).join('\n');
+  return reports.map((report) => `${paragraph(report)}\n`).join('\n');
 }
 
-const NO_PAGES =
-  'No list is paged, so nothing is derived from any list. A paged list is a field with the arguments first: Int and ' +
-  'after: String that returns an object with items, and with a pageInfo that has hasNextPage and endCursor.';
-
-function paragraph(report: Report): string {
-  const { list, type, all, connection, types, parent, foundBy, field, why } = report;
-  const isOmitted = list !== undefined && all === null && connection === null;
-  const facts = [
-    ['all', all],
-    ['connection', connection && `${connection} (${types?.connection}, ${types?.edge})`],
-    ['parent', parent && `reached again by ${parent}`],
-    ['entity', foundBy === null ? 'cannot be found by its id' : foundBy && `found by ${foundBy}`],
-    ['field', field],
-    ...why.map((reason) => [isOmitted ? 'omitted' : 'why', reason] as const),
-  ] as const;
-  const lines = facts.flatMap(([what, fact]) => (fact ? [`  ${what.padEnd(11)} ${fact}`] : []));
-  return [list ?? type, ...lines].join('\n');
+function paragraph({ subject, facts, why }: Report): string {
+  const all = [...Object.entries(facts), ...why.map((reason) => ['why', reason] as const)];
+  const lines = all.flatMap(([what, fact]) => (fact ? [`  ${what.padEnd(11)} ${fact}`] : []));
+  return [subject, ...lines].join('\n');
 }

@@ -177,3 +177,11 @@ export type ListKind = 'all' | 'connection';
 type DerivedFrom<Kind extends DerivedKind, Source> = Kind extends DerivedKind
   ? Source & { readonly kind: Kind; readonly parent: string; readonly name: string }
   : never;
+
+/** What was derived from a list or a type with an id, and why, for `schema explain`. */
+export interface Report {
+  /** For example `Vacancy.candidates`, or `Vacancy`. */
+  readonly subject: string;
+  readonly facts: Readonly<Record<string, string | undefined>>;
+  readonly why: readonly string[];
+}

@@ -112,7 +112,12 @@ test.each<[string, () => Record<string, string>, number, RegExp]>([
   ['no schema', () => ({ RECRUITING_SCHEMA: nowhere }), 2, /nowhere cannot be read \(ENOENT\)/],
   ['half a schema', () => schema('type Query {'), 2, /upstream\.graphql, line 1/],
   ['an adapters.json that is cut', () => adapters('{ "fields": '), 2, /adapters\.json is not JSON/],
-  ['an adapters.json with a mistake', () => adapters(NO_LIST), 2, /fields\.Query\.a: this is not a/],
+  [
+    'an adapters.json with a mistake',
+    () => adapters(NO_LIST),
+    2,
+    /fields\.Query\.a: this is not a/,
+  ],
   ['a folder as adapters.json', adaptersFolder, 2, /adapters\.json cannot be read \(EISDIR\)/],
   ['a token store below a file', belowFile, 1, /ENOTDIR/],
   ['no manifest', () => ({ TRUSTED_DOCUMENTS: nowhere }), 2, /\(ENOENT\)\. TRUSTED_DOCUMENTS must/],

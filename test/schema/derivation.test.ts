@@ -1,7 +1,6 @@
 import { printSchema } from 'graphql';
 import { expect, test } from 'vitest';
-import type { ListReport } from '../../src/schema/derivation/adapters.ts';
-import type { EntityReport } from '../../src/schema/derivation/entities.ts';
+import type { Report } from '../../src/schema/derived.ts';
 import { servedOffline } from '../support/gateway/served.ts';
 
 /** `%` stands for the arguments of a paged list. */
@@ -58,13 +57,10 @@ function serve(query: string, overrides?: unknown) {
 /** What `schema explain` says, by list or type. */
 function explained(query: string, overrides?: unknown): Record<string, Report> {
   const { reports } = serve(query, overrides);
-  return Object.fromEntries(reports.map((each) => ['list' in each ? each.list : each.type, each]));
+  return Object.fromEntries(reports.map((each) => [each.subject, each]));
 }
 
-type Report = Partial<ListReport & EntityReport>;
-
-const summary = ({ all, connection, types, field, why = [] }: Report = {}) =>
-  [all, connection, types?.connection, field, ...why].join(' ');
+const summary = ({ facts, why }: Report) => [...Object.values(facts), ...why].join(' ');
 
 test.each([
   ['by the shortest name', 'aDeskById(id: ID!): Desk getDesk(id: ID!): Desk!', 'getDesk(id: …)'],
@@ -80,16 +76,29 @@ test.each([
   ['not by a result with another record', 'desk(id: ID!): DeskOrNews', null],
   ['not by a path without an id', 'holder: Holder', null],
 ])('a nested list is derived where its parent is reached again, %s', (_, query, parent) => {
-  const [all, connection] = parent === null ? [null, null] : ['allNotes', 'notesConnection'];
   const hint = parent === null ? '"types": { "Desk": { "byId": "…" } }' : 'first and after';
   const { 'Desk.notes': report } = explained(query);
-  expect(report).toMatchObject({ parent, all, connection });
-  expect(summary(report)).toContain(hint);
+  expect(report!.facts).toEqual(
+    parent === null
+      ? {}
+      : {
+          all: 'allNotes',
+          connection: 'notesConnection (NoteConnection, NoteEdge)',
+          parent: `reached again by ${parent}`,
+        },
+  );
+  expect(summary(report!)).toContain(hint);
 });
 
 const byId = (field: string | null) => ({ types: { Job: { byId: field } } });
 
-type Found = [string, string, foundBy: string | null, field?: string | null, overrides?: object];
+type Found = [
+  string,
+  string,
+  foundBy: string | null,
+  field?: string | undefined,
+  overrides?: object,
+];
 
 test.each<Found>([
   ['by its id, before any list', 'job(id: ID!): Job jobs(%): JobPage', 'job(id: …)'],
@@ -103,20 +112,23 @@ test.each<Found>([
   ['by a result of another name', 'find(id: ID!): JobResult', 'find(id: …)', 'job'],
   ['not by a result of two types on pages', 'job(id: ID!): JobOrOther r(%): RejectedPage', null],
   ['not where more is required', 'jobs(%, of: Int!): JobPage', null],
-  ['by adapters.json', 'a: Job find(key: ID!): Job', 'find(key: …)', null, byId('find')],
-  ['by its optional id', 'a: Job find(id: ID): Job', 'find(id: …)', null, byId('find')],
+  ['by adapters.json', 'a: Job find(key: ID!): Job', 'find(key: …)', undefined, byId('find')],
+  ['by its optional id', 'a: Job find(id: ID): Job', 'find(id: …)', undefined, byId('find')],
   ['by its result', 'find(key: Int!): JobResult', 'find(key: …)', 'job', byId('find')],
-  ['not by its id there', 'job(id: ID!): Job jobs(%): JobPage', 'jobs', null, byId(null)],
+  ['not by its id there', 'job(id: ID!): Job jobs(%): JobPage', 'jobs', undefined, byId(null)],
   [
     'not in a list that another field identifies',
     'jobs(%): JobPage',
     null,
-    null,
+    undefined,
     { fields: { 'Query.jobs': { identity: 'nr' } } },
   ],
-])('a record is found %s', (_, query, foundBy, field = null, overrides) => {
+])('a record is found %s', (_, query, foundBy, field, overrides) => {
   const { Job } = explained(query, overrides);
-  expect(Job).toMatchObject({ foundBy: foundBy && `Query.${foundBy}`, field });
+  expect(Job!.facts).toEqual({
+    entity: foundBy === null ? 'cannot be found by its id' : `found by Query.${foundBy}`,
+    field,
+  });
 });
 
 test('of a result, errors are known by their names and interfaces, or a message without an id', () => {
@@ -125,13 +137,13 @@ test('of a result, errors are known by their names and interfaces, or a message 
     (name) => `${name} is null if it says not found, otherwise an error; `,
   );
   const others = 'News is null; Faulty is null; Counted is null.';
-  expect(summary(explained(query)['Job'])).toContain(
+  expect(summary(explained(query)['Job']!)).toContain(
     `Job is one of the types of JobResult; ${errors.join('')}${others}`,
   );
   // Its name is taken by the field that returns it.
   expect(serve(query).warnings).toEqual([]);
   const listed = explained('find(id: ID!): JobOrOther rejected(%): RejectedPage', byId('find'));
-  expect(summary(listed['Job'])).toContain('Rejected is null.');
+  expect(summary(listed['Job']!)).toContain('Rejected is null.');
 });
 
 test('an id with arguments, and one that is a Boolean or an object, is no key', () => {
@@ -149,10 +161,10 @@ const CLASH = 'is not derived: a field of that name already exists.';
 /** What is said of a list or a type; nothing of what is none. */
 test.each([
   ['x(first: Int, startAfter: String, of: Int): NotePage', 'Query.x', 'takes first and startAfter'],
-  ['x(first: Int, after: ID): NotePage', 'Query.x', 'allX xConnection'],
+  ['x(first: Int, after: ID): NotePage', 'Query.x', 'allX xConnection '],
   ['x(first: Int, cursorId: Int, cursor: String): NotePage', 'Query.x', 'takes first and cursor,'],
   ['x(%): PlainPage', 'Query.x', '"fields": { "Query.x": { "identity": "…" } }'],
-  ['x(%): MixedPage', 'Query.x', 'xConnection MixedConnection'],
+  ['x(%): MixedPage', 'Query.x', 'xConnection (MixedConnection'],
   ['x(%): MixedPage', 'Query.x', 'Plain has no plain field id: if the list changes meanwhile,'],
   ['wall: Wall', 'Wall.notes', 'Wall is an interface'],
   ['x(%): NotePage', 'NotePage.items', undefined],
@@ -161,7 +173,7 @@ test.each([
   ['x(%): NotePage X(%): NotePage', 'Query.X', `Query.allX ${CLASH}`],
   ['x(%): AllNotesPage notes(%): NotePage', 'AllNotes', `Query.allNotes ${CLASH}`],
   ['a(%): HRJobPage b(%): hrJobPage', 'hrJob', `Query.hrJob ${CLASH}`],
-  ['x(%): NotePage', 'Query.x', 'allX xConnection NoteConnection'],
+  ['x(%): NotePage', 'Query.x', 'allX xConnection (NoteConnection'],
   ['x(%): NotePage } type NoteConnection { a: Int', 'Query.x', 'RelayNoteConnection'],
   ['x(%): NotePage } type NoteEdge { a: Int', 'Query.x', 'RelayNoteConnection'],
   [
@@ -172,7 +184,7 @@ test.each([
 ])('with %s, explain says of %s: %s', (query, place, says) => {
   const { [place]: report } = explained(query);
   if (says === undefined) expect(report).toBeUndefined();
-  else expect(summary(report)).toContain(says);
+  else expect(summary(report!)).toContain(says);
 });
 
 const bare = (fields: string) =>
@@ -198,8 +210,8 @@ test.each([
   [bare('hasNextPage: Boolean'), 'Bare has no endCursor'],
 ])('%s is not derived, and explain says why', (query, why) => {
   const { 'Query.x': report } = explained(query);
-  expect(report).toMatchObject({ all: null, connection: null });
-  expect(summary(report)).toContain(why);
+  expect(report!.facts).toEqual({});
+  expect(summary(report!)).toContain(why);
 });
 
 test('the arguments of the gateway are renamed if a filter has their name', () => {

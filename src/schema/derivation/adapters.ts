@@ -7,6 +7,7 @@ import {
   type NestedAdapter,
   type ByIdField,
   type PagedField,
+  type Report,
 } from '../derived.ts';
 import { LIST_FIELDS } from '../derived-fields.ts';
 import type { ServedNames } from '../names.ts';
@@ -16,28 +17,13 @@ import { checkOverrides } from './check-overrides.ts';
 import type { Overrides } from './overrides.ts';
 import { describeResult } from './results.ts';
 
-/** What was derived from one list, and why, for `schema explain`. */
-export interface ListReport {
-  /** For example `Vacancy.candidates`. */
-  readonly list: string;
-  /** Whether its type looks like a page: an object with `items` and `pageInfo`. */
-  readonly inPages: boolean;
-  readonly all: string | null;
-  readonly connection: string | null;
-  /** The names of the connection types; null without a connection. */
-  readonly types: { readonly connection: string; readonly edge: string } | null;
-  /** How the parent is reached again; null at the root, or if it cannot be. */
-  readonly parent: string | null;
-  readonly why: readonly string[];
-}
-
 interface AdapterPlan {
   /** The adapters of the query root. */
   readonly adapters: readonly Adapter[];
   readonly nested: readonly NestedAdapter[];
   /** Why fields were not derived, for warnings at the start. */
   readonly warnings: readonly string[];
-  readonly reports: readonly ListReport[];
+  readonly reports: readonly Report[];
 }
 
 /**
@@ -120,20 +106,17 @@ function freeNames({ filters }: PagedField, names: Readonly<Record<string, strin
 }
 
 function reportOf(
-  { coordinate, givesPages }: FoundList,
+  { coordinate }: FoundList,
   why: readonly string[],
   { all, connection }: Partial<Adapter> = {},
   reach?: ByIdField,
-): ListReport {
-  return {
-    list: coordinate,
-    inPages: givesPages,
-    all: all?.field ?? null,
-    connection: connection?.field ?? null,
-    types: connection ? { connection: connection.type, edge: connection.edge } : null,
-    parent: reach ? `${reach.field}(${reach.argument.name}: …)` : null,
-    why,
+): Report {
+  const facts = {
+    all: all?.field,
+    connection: connection && `${connection.field} (${connection.type}, ${connection.edge})`,
+    parent: reach && `reached again by ${reach.field}(${reach.argument.name}: …)`,
   };
+  return { subject: coordinate, facts, why };
 }
 
 function reasons(

@@ -13,6 +13,7 @@ import {
   type Adapter,
   type Entity,
   type EntityLookup,
+  type Report,
 } from '../derived.ts';
 import { fieldsOfList } from '../derived-fields.ts';
 import { fieldName, type ServedNames } from '../names.ts';
@@ -20,19 +21,9 @@ import { bestOf, byIdField } from './by-id.ts';
 import type { Overrides } from './overrides.ts';
 import { describeResult } from './results.ts';
 
-/** How the records of one type are found, and why, for `schema explain`. */
-export interface EntityReport {
-  readonly type: string;
-  /** The field by which they are found; null if they cannot be. */
-  readonly foundBy: string | null;
-  /** The derived field. */
-  readonly field: string | null;
-  readonly why: readonly string[];
-}
-
 interface EntityPlan {
   readonly entities: readonly Entity[];
-  readonly reports: readonly EntityReport[];
+  readonly reports: readonly Report[];
   /** Why something was not derived, for warnings at the start. */
   readonly warnings: readonly string[];
 }
@@ -79,9 +70,8 @@ export function planEntities(
     return {
       entity: { type, idType: getNullableType(idOf(type)!.type), lookup, field },
       report: {
-        type: type.name,
-        foundBy: foundBy ?? null,
-        field: field ?? null,
+        subject: type.name,
+        facts: { entity: foundBy ? `found by ${foundBy}` : 'cannot be found by its id', field },
         why: isFree ? [why] : [why, clash],
       },
     };

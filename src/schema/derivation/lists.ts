@@ -35,8 +35,6 @@ export interface FoundList {
   /** For example `Query.persons`. */
   readonly coordinate: string;
   readonly parent: TypeWithFields;
-  /** Whether its type, or one of those of its result, has `items` and `pageInfo`. It may still lack something else. */
-  readonly givesPages: boolean;
   /** Otherwise the reason, as text, why it is not a paged field. */
   readonly verdict: PagedField | string;
 }
@@ -57,21 +55,16 @@ export function findLists(schema: GraphQLSchema, overrides: Overrides['fields'] 
       .map((field) => {
         const coordinate = `${parent.name}.${field.name}`;
         const verdict = judgeField(coordinate, field, schema, overrides[coordinate]);
-        return { coordinate, parent, givesPages: givesPages(field, schema), verdict };
+        return { coordinate, parent, verdict };
       }),
   );
 }
 
-function looksLikeList(field: AnyField, schema: GraphQLSchema): boolean {
-  const type = getNullableType(field.type);
-  if (isListType(type)) return isCompositeType(getNamedType(type));
-  const takesPages = field.args.some(({ name }) => name === 'first' || name === 'after');
-  return takesPages || givesPages(field, schema);
-}
-
-function givesPages({ type }: AnyField, schema: GraphQLSchema): boolean {
-  const page = getNullableType(type);
-  return !isListType(page) && mayBePage(schema, page);
+function looksLikeList({ type, args }: AnyField, schema: GraphQLSchema): boolean {
+  const returned = getNullableType(type);
+  if (isListType(returned)) return isCompositeType(getNamedType(returned));
+  const takesPages = args.some(({ name }) => name === 'first' || name === 'after');
+  return takesPages || mayBePage(schema, returned);
 }
 
 /**

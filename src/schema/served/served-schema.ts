@@ -3,12 +3,12 @@ import { stitchSchemas } from '@graphql-tools/stitch';
 import type { Executor } from '@graphql-tools/utils';
 import { wrapSchema } from '@graphql-tools/wrap';
 import { parse, type DocumentNode, type GraphQLSchema, assertValidSchema } from 'graphql';
-import { planAdapters, type ListReport } from '../derivation/adapters.ts';
-import { planEntities, type EntityReport } from '../derivation/entities.ts';
+import { planAdapters } from '../derivation/adapters.ts';
+import { planEntities } from '../derivation/entities.ts';
 import { checkScopes } from '../derivation/check-overrides.ts';
 import { findLists } from '../derivation/lists.ts';
 import { readOverrides, scopesByPlace } from '../derivation/overrides.ts';
-import type { Adapter, DerivedField, Entity, NestedAdapter } from '../derived.ts';
+import type { Adapter, DerivedField, Entity, NestedAdapter, Report } from '../derived.ts';
 import { derivedFields, derivedSdl } from '../derived-fields.ts';
 import { fieldScopes, type FieldScopes } from '../field-scopes.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
@@ -45,7 +45,7 @@ export interface ServedSchema {
   /** The scopes that adapters.json has, by place. With additions, places are checked where these are merged. */
   readonly writtenScopes: ReadonlyMap<string, string>;
   /** What was derived from every list and every type with an id, and why. */
-  readonly reports: readonly (ListReport | EntityReport)[];
+  readonly reports: readonly Report[];
   /** Warnings for the operator, for the log at the start. */
   readonly warnings: readonly string[];
   /** Writes the SDL from which a supergraph is composed. @param offered what callers see; default: this schema */
