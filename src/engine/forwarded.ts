@@ -58,9 +58,8 @@ export class ForwardedFields {
   async answer(call: Call): Promise<Forwarded> {
     let answered: UpstreamAnswer;
     try {
-      const { sent, values } = call.variables;
-      const pages = this.#request.pagesWith(values);
-      answered = await call.ask(this.#request.with(sent), pages);
+      const { sent } = call.variables;
+      answered = await call.ask(this.#request.with(sent), this.#request.pages);
       call.hold(answered, answered.bytes.length);
       return await this.#read(call, answered);
     } catch (thrown) {

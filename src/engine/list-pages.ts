@@ -141,9 +141,10 @@ export class ListPages {
 
   /** Makes the function that fetches the pages of a list of the root on behalf of a requester. */
   fetcher(requester: Requester): FetchPage<ListRecord> {
-    const cost = inFullPages();
+    const fullPages = inFullPages();
     return async (after, first, leaving) => {
-      const answer = await this.#ask(requester, { after, first, cost, leaving });
+      const pages = fullPages(first) * this.#request(1).pages;
+      const answer = await this.#ask(requester, { after, first, pages, leaving });
       return this.#pageOf(requester, rootValue(answer, this.#adapter.name), answer, {
         after,
         first,
@@ -157,11 +158,12 @@ export class ListPages {
    */
   fetcherBelow(requester: Requester, parentId: unknown): FetchPage<ListRecord> {
     const way = this.#way!;
-    const cost = inFullPages();
+    const fullPages = inFullPages();
     return async (after, first, leaving) => {
       const id = way.idOf(parentId);
       if (after !== null) {
-        const answer = await this.#ask(requester, { after, first, parents: [id], cost, leaving });
+        const pages = fullPages(first) * this.#request(1).pages;
+        const answer = await this.#ask(requester, { after, first, parents: [id], pages, leaving });
         return this.#pageOf(requester, way.listIn(answer, 0), answer, { after, first });
       }
       const name = `${first} ${this.nameWith(requester.variables.sent)}`;
@@ -177,14 +179,14 @@ export class ListPages {
     requester: Requester,
     first: number,
     parents: readonly string[],
-    cost?: Cost,
+    pages = this.#request(parents.length).pages,
   ): Promise<readonly (Page<ListRecord> | Error)[]> {
     let answer: ServiceAnswer;
     try {
-      answer = await this.#ask(requester, { after: null, first, parents, cost });
+      answer = await this.#ask(requester, { after: null, first, parents, pages });
     } catch (error) {
       if (!(error instanceof SizeRefusedError) || parents.length === 1) throw error;
-      const each = parents.map((parent) => this.#firstPages(requester, first, [parent], () => 0));
+      const each = parents.map((parent) => this.#firstPages(requester, first, [parent], 0));
       const outcomes = await Promise.allSettled(each);
       return outcomes.map((outcome) =>
         outcome.status === 'fulfilled' ? outcome.value[0]! : (outcome.reason as Error),
@@ -245,7 +247,7 @@ export class ListPages {
   /** @throws SizeRefusedError, PageFailedError */
   async #ask(
     requester: Requester,
-    { after, first, parents = [], cost, leaving }: RequestedPage,
+    { after, first, parents = [], pages, leaving }: RequestedPage,
   ): Promise<ServiceAnswer> {
     const request = this.#request(Math.max(1, parents.length));
     const added: JsonObject = { [FIRST]: first, ...this.#way?.values(parents) };
@@ -253,9 +255,6 @@ export class ListPages {
     const outgoing = request.with(requester.variables.sent, added);
     let answered: UpstreamAnswer;
     try {
-      const pagesFor = (records: number) =>
-        request.pagesWith({ ...requester.variables.values, ...added, [FIRST]: records });
-      const pages = cost?.(first, pagesFor(LARGEST_PAGE)) ?? pagesFor(first);
       answered = await requester.ask(outgoing, pages, leaving);
     } catch (error) {
       throw pageError(error);
@@ -367,21 +366,18 @@ interface RequestedPage {
   readonly first: number;
   /** Of a nested list: those whose first pages are requested together. */
   readonly parents?: readonly string[];
-  /** Default: that of this request alone. */
-  readonly cost?: Cost | undefined;
+  /** The cost of the request. */
+  readonly pages: number;
   /** Aborted when the reader of the page leaves. */
   readonly leaving?: AbortSignal | undefined;
 }
 
-/** Returns what a page costs. @param full the cost of a full one */
-type Cost = (first: number, full: number) => number;
-
 /** The pages of one reading cost what their records cost in full pages, however small the service makes them. */
-function inFullPages(): Cost {
+function inFullPages(): (first: number) => number {
   let requested = 0;
-  return (first, full) => {
+  return (first) => {
     const before = Math.ceil(requested / LARGEST_PAGE);
-    requested += first * full;
+    requested += first;
     return Math.ceil(requested / LARGEST_PAGE) - before;
   };
 }

@@ -179,7 +179,7 @@ class RecordsById implements RecordLoads {
     const request = this.#request(ids.length);
     const values = ids.map((id, at) => [variableAt(at), JSON.parse(id) as unknown]);
     const outgoing = request.with(call.variables.sent, Object.fromEntries(values) as JsonObject);
-    const pages = isCharged ? 0 : request.pagesWith(call.variables.values);
+    const pages = isCharged ? 0 : request.pages;
     return readServiceAnswer(await call.ask(outgoing, pages));
   }
 

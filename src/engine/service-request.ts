@@ -1,8 +1,11 @@
 import {
+  getNamedType,
   Kind,
   OperationTypeNode,
   print,
+  TypeInfo,
   visit,
+  visitWithTypeInfo,
   type ASTNode,
   type DocumentNode,
   type FragmentDefinitionNode,
@@ -11,7 +14,7 @@ import {
   type SelectionNode,
   type VariableDefinitionNode,
 } from 'graphql';
-import { costOf } from './page-cost.ts';
+import { mayBePage } from '../schema/derived.ts';
 import type { OutgoingRequest } from '../upstream/request.ts';
 import type { Fragments } from '../selections.ts';
 import type { PreparedOperation } from './prepared-operation.ts';
@@ -28,12 +31,8 @@ type Values = Readonly<Record<string, unknown>>;
 
 /** A request to the service, printed once for an operation. Only its variables differ from call to call. */
 export class ServiceRequest {
-  /**
-   * Returns what it costs in pages: those of a list below another one once for each record above them. At least one.
-   *
-   * @param values of all its variables
-   */
-  readonly pagesWith: (values: Values) => number;
+  /** What it costs: the paged fields that it selects, at least one. */
+  readonly pages: number;
   readonly #kind: OutgoingRequest['kind'];
   readonly #members: { readonly query: string; readonly operationName: string | undefined };
   /** The body without variables. */
@@ -73,7 +72,7 @@ export class ServiceRequest {
       kind: Kind.DOCUMENT,
       definitions: [whole, ...used.map(undescribed)],
     };
-    this.pagesWith = costOf(printer.schema, document);
+    this.pages = Math.max(1, pagedFieldsIn(document, printer.schema));
     this.#kind = operation === OperationTypeNode.MUTATION ? 'mutation' : 'query';
     this.#members = { query: print(printer.toUpstream(document)), operationName: name?.value };
     this.#bare = JSON.stringify(this.#members);
@@ -100,6 +99,17 @@ export class ServiceRequest {
     for (const name of this.#variables) if (Object.hasOwn(sent, name)) variables[name] = sent[name];
     return JSON.stringify({ ...this.#members, variables: { ...variables, ...added } });
   }
+}
+
+function pagedFieldsIn(document: DocumentNode, schema: GraphQLSchema): number {
+  const types = new TypeInfo(schema);
+  let count = 0;
+  const countField = () => {
+    const type = getNamedType(types.getType());
+    if (type && mayBePage(schema, type)) count += 1;
+  };
+  visit(document, visitWithTypeInfo(types, { Field: countField }));
+  return count;
 }
 
 function usedFragments(

@@ -555,7 +555,7 @@ const REFUSED: readonly Row[] = [
     'a cursor that is not one': '{ candidatesConnection(first: 1, after: "x") { nodes { id } } }',
   }),
   ...refused(200, 'FORBIDDEN', {
-    'a list without the scope drain': '{ vacancies { items { candidates { __typename } } } }',
+    'pages without the scope drain': `{ ${many(13, () => 'candidates { __typename }')} }`,
     'a mutation where they are off': { to: 'open', ...query(RENAME) },
   }),
   ...refused(200, 'RATE_LIMITED', {
