@@ -193,8 +193,7 @@ class RecordsById implements RecordLoads {
         const { value, errors } = rootValue(answer, keyAt(at));
         const read = this.#result.read(value);
         if (read.kind === 'missing') return null;
-        if (read.kind === 'failure')
-          return read.isMissing ? null : new ServiceFailure([read.error]);
+        if (read.kind === 'failure') return new ServiceFailure([read.error]);
         const isNull = read.value === null || read.value === undefined;
         if (isNull && errors.length === 0) return null;
         if (answer.data === undefined) return new ServiceFailure(answer.errors);

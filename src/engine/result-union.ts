@@ -5,7 +5,6 @@ import {
   type GraphQLObjectType,
   type SelectionNode,
 } from 'graphql';
-import type { ErrorCode } from '../errors.ts';
 import type { Result } from '../schema/derived.ts';
 import type { ServiceError } from './answer.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
@@ -17,10 +16,10 @@ import { fieldNode, fragmentNode, orTypename } from './syntax.ts';
  * record itself, and an error as an error, in the words of the service.
  */
 
-/** What the service returned in such a place. `missing`: there is no such record. */
+/** What the service returned in such a place. `missing`: a record of another kind, so there is no such record. */
 type ReadResult =
   | { readonly kind: 'success'; readonly value: unknown }
-  | { readonly kind: 'failure'; readonly isMissing: boolean; readonly error: ServiceError }
+  | { readonly kind: 'failure'; readonly error: ServiceError }
   | { readonly kind: 'missing' };
 
 const TYPE_KEY = '_rs_type';
@@ -64,7 +63,8 @@ export class ResultUnion {
     value[TYPE_KEY] = undefined;
     if (this.#others.has(type)) return { kind: 'missing' };
     const failure = this.#failures.get(type);
-    return failure ? readFailure(failure, value) : { kind: 'success', value };
+    if (failure) return { kind: 'failure', error: readFailure(failure, value) };
+    return { kind: 'success', value };
   }
 }
 
@@ -85,58 +85,13 @@ function failureOf(type: GraphQLObjectType, at: number): Failure {
   return { type, fields, prefix: `_rs_error${at}_` };
 }
 
-function readFailure({ type, fields, prefix }: Failure, value: JsonObject): ReadResult {
+/** The message is the service's own: the first field that is called so, otherwise the first text. */
+function readFailure({ type, fields, prefix }: Failure, value: JsonObject): ServiceError {
   const values = fields.map((name) => [name, value[prefix + name]] as const);
-  const texts = values.filter((entry): entry is [string, string] => typeof entry[1] === 'string');
-  const codes = values.filter(([name, code]) => isCode(name, code)).map(([, code]) => String(code));
-  const words =
-    WORDS.map((pattern) => texts.find(([name]) => pattern.test(name))).find(Boolean) ??
-    texts.find(([name, text]) => text !== '' && !isCode(name, text));
-  const meaning = [...codes, type.name].map(meaningOf).find(Boolean);
-  const says = codes.length === 0 && words && SAYS_MISSING.test(words[1]);
-  const [, , code = 'UPSTREAM_BAD_RESPONSE'] = meaning ?? [];
+  const texts = values.filter(([, text]) => typeof text === 'string' && text !== '');
+  const [, words] = texts.find(([name]) => /message/i.test(name)) ?? texts[0] ?? [];
   return {
-    kind: 'failure',
-    isMissing: meaning ? meaning[0] === 'missing' : says === true,
-    error: {
-      message: words?.[1] ?? `The recruiting service returned a ${type.name}.`,
-      extensions: { code, result: { __typename: type.name, ...Object.fromEntries(values) } },
-    },
+    message: typeof words === 'string' ? words : `The recruiting service returned a ${type.name}.`,
+    extensions: { result: { __typename: type.name, ...Object.fromEntries(values) } },
   };
 }
-
-/** The fields in which an error explains itself, the best first. */
-const WORDS = [/^message$/i, /message$/i, /^(detail|description|reason|title|text|error)s?$/i];
-
-/** Whether a value is for programs, like `NOT_FOUND` and 404. */
-function isCode(name: string, value: unknown): boolean {
-  if (typeof value === 'number') return /code|status/i.test(name);
-  return (
-    typeof value === 'string' &&
-    /code|error|kind|reason|status|type/i.test(name) &&
-    /^[\w.:/-]+$/.test(value)
-  );
-}
-
-/** However it is spelled: `NOT_FOUND`, `person.notFound`, `PersonNotFoundError`, 404. */
-function meaningOf(code: string): (typeof MEANINGS)[number] | undefined {
-  const spelled = code.replaceAll(/[^a-z\d]/gi, '').toLowerCase();
-  return MEANINGS.find(([, pattern]) => pattern.test(spelled));
-}
-
-const MEANINGS: readonly (readonly [name: string, pattern: RegExp, code: ErrorCode])[] = [
-  [
-    'missing',
-    /notfound|nosuch|do(es)?n(o)?texist|nonexist|unknownid|^(missing|gone|deleted|404|410)$/,
-    'UPSTREAM_BAD_RESPONSE',
-  ],
-  [
-    'forbidden',
-    /forbidden|denied|unauthori[sz]ed|unauthenticated|not(allowed|permitted|authori[sz]ed)|^(no|missing|insufficient)(access|permissions?|rights?)|^(401|403)$/,
-    'FORBIDDEN',
-  ],
-  ['limited', /ratelimit|toomanyrequests|throttl|quota|^429$/, 'UPSTREAM_RATE_LIMITED'],
-];
-
-const SAYS_MISSING =
-  /\b(not|n't) (be )?found\b|\b(does not|doesn't|do not|don't) exist\b|\bno such\b/i;

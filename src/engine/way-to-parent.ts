@@ -64,7 +64,7 @@ export class WayToParent {
     const { parent, name } = this.#adapter;
     const placed = rootValue(answer, parentKey(at));
     const read = this.#result.read(placed.value);
-    if (read.kind === 'missing' || (read.kind === 'failure' && read.isMissing)) throw gone(parent);
+    if (read.kind === 'missing') throw gone(parent);
     if (read.kind === 'failure') return { value: null, errors: [{ error: read.error, path: [] }] };
     if (!isJsonObject(placed.value) && placed.errors.length === 0) throw gone(parent);
     return valueBelow(placed, name);

@@ -170,11 +170,8 @@ export function createOracle(service: GraphQLSchema, served: ServedSchema): Grap
     if (name === result.success.name) return value;
     const failure = result.failures.find((each) => each.name === name);
     if (!failure) return null;
-    const { errorType, message } = value as Record<string, string>;
-    if (errorType === 'NOT_FOUND') return null;
-    throw new GraphQLError(message!, {
-      extensions: { code: errorType, result: { ...value, __typename: name } },
-    });
+    const { message } = value as { readonly message: string };
+    throw new GraphQLError(message, { extensions: { result: { ...value, __typename: name } } });
   }
 
   async function record({ type, lookup }: Entity, id: unknown): Promise<unknown> {

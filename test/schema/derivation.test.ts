@@ -133,9 +133,7 @@ test.each<Found>([
 
 test('of a result, errors are known by their names and interfaces, or a message without an id', () => {
   const query = 'job(id: ID!): JobResult jobs(%): JobPage';
-  const errors = ['Failure', 'Barred', 'Locked'].map(
-    (name) => `${name} is null if it says not found, otherwise an error; `,
-  );
+  const errors = ['Failure', 'Barred', 'Locked'].map((name) => `${name} is an error; `);
   const others = 'News is null; Faulty is null; Counted is null.';
   expect(summary(explained(query)['Job']!)).toContain(
     `Job is one of the types of JobResult; ${errors.join('')}${others}`,

@@ -111,9 +111,7 @@ function listOf(
 }
 
 function whyById(result: Parameters<typeof describeResult>[0] | undefined): string {
-  return result
-    ? describeResult(result, 'null if it says not found, otherwise an error')
-    : 'the field returns the type by its id.';
+  return result ? describeResult(result, 'an error') : 'the field returns the type by its id.';
 }
 
 const IN_LIST = 'no root field returns the type by its id alone, and the list needs no arguments.';
