@@ -99,16 +99,13 @@ export async function* streamOperation(
 class OpenList {
   readonly key: string;
   /** Its first records; null if they could not be read. */
-  first: JsonText | null = null;
-  readonly firstErrors: AnswerError[] = [];
+  first: JsonText | null = JsonText.ofList([]);
+  firstErrors: readonly AnswerError[] = [];
   /** Whether there may be more records. */
-  isOpen = false;
+  isOpen = true;
   readonly #stream: StreamedList;
   readonly #call: Call;
   readonly #parts: AsyncGenerator<DrainedPart, void, undefined>;
-  /** Of the page that the first records came from. */
-  #rest: DrainedPart | undefined;
-  #failure: { readonly error: unknown } | undefined;
   #sent = 0;
 
   constructor(stream: StreamedList, call: Call) {
@@ -118,51 +115,30 @@ class OpenList {
     this.#parts = stream.list.parts(call);
   }
 
-  /** Reads the first records. */
+  /** Reads the first page, if the list is to begin with some records. */
   async begin(): Promise<void> {
-    const { initialCount } = this.#stream;
-    const texts: string[] = [];
-    this.isOpen = true;
+    if (this.#stream.initialCount === 0) return;
     try {
-      while (texts.length < initialCount) {
-        const { done, value } = await this.#parts.next();
-        if (done) {
-          this.isOpen = false;
-          break;
-        }
-        const wanted = initialCount - texts.length;
-        const until = this.#sent + wanted;
-        const isSent = (error: AnswerError) => indexIn(error) < until;
-        this.firstErrors.push(...value.errors.filter(isSent));
-        const first = value.texts.slice(0, wanted);
-        texts.push(...first);
-        this.#call.hold(
-          value,
-          first.reduce((bytes, text) => bytes + text.length, 0),
-        );
-        this.#sent += Math.min(wanted, value.texts.length);
-        if (value.texts.length > wanted) {
-          const errors = value.errors.filter((error) => !isSent(error));
-          this.#rest = { ...value, texts: value.texts.slice(wanted), errors };
-        }
-      }
-    } catch (error) {
-      if (this.#sent === 0) {
+      const { done, value } = await this.#parts.next();
+      if (done) {
         this.isOpen = false;
-        this.firstErrors.push(...errorsAt(error, [this.key]));
         return;
       }
-      // The records that were read are sent first.
-      this.#failure = { error };
+      const text = value.texts.join(',');
+      this.#call.hold(value, text.length);
+      this.#sent = value.texts.length;
+      this.first = JsonText.ofList([text]);
+      this.firstErrors = value.errors;
+    } catch (error) {
+      this.isOpen = false;
+      this.first = null;
+      this.firstErrors = errorsAt(error, [this.key]);
     }
-    this.first = JsonText.ofList(texts.length > 0 ? [texts.join(',')] : []);
   }
 
   /** Yields the records that follow, page by page. An error ends it. */
   async *rest(): AsyncGenerator<Increment, void, undefined> {
-    if (this.#rest) yield this.#increment(this.#rest);
     try {
-      if (this.#failure) throw this.#failure.error;
       for await (const part of this.#parts) yield this.#increment(part);
     } catch (error) {
       const path = [this.key];
@@ -181,10 +157,4 @@ class OpenList {
     const { label } = this.#stream;
     return { path, label, items: [texts.join(',')], errors, extensions };
   }
-}
-
-/** The index of the record that an error belongs to; 0 for one of the whole list. */
-function indexIn(error: AnswerError): number {
-  const [, index] = ('service' in error ? error.service.path : error.path) ?? [];
-  return typeof index === 'number' ? index : 0;
 }

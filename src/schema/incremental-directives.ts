@@ -9,7 +9,7 @@ Returns the records of an \`all…\` field of Query in parts to callers that acc
 they are read. Other callers get one whole answer.
 """
 directive @stream(
-  """The number of records in the first part, if the list has as many."""
+  """0: the first part has no records. Any other number: it has those of the first page."""
   initialCount: Int = 0
   """False: the field is not streamed."""
   if: Boolean! = true
