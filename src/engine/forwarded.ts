@@ -45,7 +45,7 @@ export class ForwardedFields {
     this.#mend = compileMend(shared.mending(prepared), root, forwarded);
     const isWhole = all.every(({ name }) => names.has(name) || name === '__typename');
     this.#staysText = isWhole && !this.#mend;
-    const part = isWhole ? prepared : rootPart(prepared, (name) => names.has(name));
+    const part = isWhole ? prepared : rootPart(prepared, forwarded);
     const { selections } = part.definition.selectionSet;
     this.#request = new ServiceRequest(shared.printer, part, selections);
   }

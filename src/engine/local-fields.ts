@@ -21,7 +21,10 @@ export function localFields(
   const services = selected
     .filter(({ name }) => name === '_service')
     .map((field) => ({ key: field.key, below: fieldsBelow(field, prepared.fragments) }));
-  const { definition, fragments } = rootPart(prepared, (name) => INTROSPECTION.has(name));
+  const { definition, fragments } = rootPart(
+    prepared,
+    selected.filter(({ name }) => INTROSPECTION.has(name)),
+  );
   const document: DocumentNode = {
     kind: Kind.DOCUMENT,
     definitions: [definition, ...fragments.values()],

@@ -12,13 +12,12 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
   type OperationDefinitionNode,
-  type SelectionNode,
-  type SelectionSetNode,
 } from 'graphql';
 import { codedError } from '../errors.ts';
 import type { DerivedField, ListKind } from '../schema/derived.ts';
 import type { AllowedMutations } from '../schema/served/served-schema.ts';
 import { onlyOperation, type Fragments } from '../selections.ts';
+import { underConditions, type SelectedField } from './selected-fields.ts';
 import { checkDirectivesAt, fieldNode, keyOf } from './syntax.ts';
 
 /**
@@ -69,6 +68,12 @@ export function prepareOperation(
   const nested = new Map<FieldNode, NestedField>();
   const only = onlyOperation(document, operation).document;
   const rewritten = rewrite(rules, only, nested);
+  for (const { node } of nested.values()) {
+    checkDirectivesAt(node.name.value, [
+      ...(operation.directives ?? []),
+      ...(node.directives ?? []),
+    ]);
+  }
   const fragments = new Map<string, FragmentDefinitionNode>();
   let definition = operation;
   for (const each of rewritten.definitions) {
@@ -128,12 +133,8 @@ export function parentIdKey(type: string): string {
 
 /** The key in the answer stays where the caller selected it, under the caller's conditions. */
 function placeholderFor(node: FieldNode): FieldNode {
-  const { directives = [], name } = node;
-  checkDirectivesAt(name.value, directives);
-  return {
-    ...fieldNode('__typename', { alias: keyOf(node) }),
-    directives,
-  };
+  const { directives = [] } = node;
+  return { ...fieldNode('__typename', { alias: keyOf(node) }), directives };
 }
 
 function canBe(
@@ -163,53 +164,16 @@ export function asQuery(prepared: PreparedOperation): PreparedOperation {
 }
 
 /**
- * Returns an operation with only some fields of its root, as the caller wrote them: with their fragments, whose directives
- * the service may understand. A fragment that loses fields gets another name, since it may also be spread below the root.
+ * Returns an operation with only these fields of its root, each under the conditions around it. Directives of the service
+ * at fragments around them are left out.
  */
 export function rootPart(
-  { definition, fragments, nested }: PreparedOperation,
-  isKept: (field: string) => boolean,
+  { definition, ...prepared }: PreparedOperation,
+  fields: readonly SelectedField[],
 ): PreparedOperation {
-  const kept = new Map(fragments);
-  /** By their former names; undefined: nothing of the fragment is left. */
-  const names = new Map<string, string | undefined>();
-  const nameOf = (name: string): string | undefined => {
-    if (names.has(name)) return names.get(name);
-    const fragment = fragments.get(name)!;
-    const selectionSet = filter(fragment.selectionSet);
-    const isEmpty = selectionSet.selections.length === 0;
-    const made = isEmpty
-      ? undefined
-      : selectionSet === fragment.selectionSet
-        ? name
-        : `_rs_${name}`;
-    names.set(name, made);
-    if (made !== undefined) {
-      kept.set(made, { ...fragment, selectionSet, name: { kind: Kind.NAME, value: made } });
-    }
-    return made;
-  };
-  const keptOf = (selection: SelectionNode): SelectionNode | undefined => {
-    if (selection.kind === Kind.FIELD) {
-      return isKept(selection.name.value) ? selection : undefined;
-    }
-    if (selection.kind === Kind.INLINE_FRAGMENT) {
-      const selectionSet = filter(selection.selectionSet);
-      if (selectionSet === selection.selectionSet) return selection;
-      return selectionSet.selections.length > 0 ? { ...selection, selectionSet } : undefined;
-    }
-    const name = nameOf(selection.name.value);
-    if (name === selection.name.value) return selection;
-    return name === undefined
-      ? undefined
-      : { ...selection, name: { kind: Kind.NAME, value: name } };
-  };
-  const filter = (set: SelectionSetNode): SelectionSetNode => {
-    const selections = set.selections.map(keptOf);
-    const isUnchanged = selections.every((selection, at) => selection === set.selections[at]);
-    if (isUnchanged) return set;
-    return { ...set, selections: selections.filter((selection) => selection !== undefined) };
-  };
-  const selectionSet = filter(definition.selectionSet);
-  return { definition: { ...definition, selectionSet }, fragments: kept, nested };
+  const selections = fields.flatMap(({ uses }) =>
+    uses.flatMap(({ node, directives }) => underConditions([node], directives)),
+  );
+  const selectionSet = { ...definition.selectionSet, selections };
+  return { ...prepared, definition: { ...definition, selectionSet } };
 }

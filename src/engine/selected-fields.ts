@@ -146,17 +146,22 @@ export function areTrue(
 /**
  * Returns what is selected below a field that the gateway answers itself. What several places select under different
  * conditions is sent under these conditions.
- *
- * @throws BAD_USER_INPUT for a directive of the service, which cannot be sent to its place
  */
 export function selectionsBelow({ uses }: SelectedField): readonly SelectionNode[] {
-  return uses.flatMap(({ node, directives }) => {
-    const selections = node.selectionSet?.selections ?? [];
-    return directives.reduceRight<readonly SelectionNode[]>((inner, each) => {
-      const conditions = each.filter(isCondition);
-      return conditions.length > 0 ? [fragmentNode(undefined, inner, conditions)] : inner;
-    }, selections);
-  });
+  return uses.flatMap(({ node, directives }) =>
+    underConditions(node.selectionSet?.selections ?? [], directives),
+  );
+}
+
+/** Returns selections under the `@skip` and `@include` among the directives around them. */
+export function underConditions(
+  selections: readonly SelectionNode[],
+  around: FieldUse['directives'],
+): readonly SelectionNode[] {
+  return around.reduceRight<readonly SelectionNode[]>((inner, each) => {
+    const conditions = each.filter(isCondition);
+    return conditions.length > 0 ? [fragmentNode(undefined, inner, conditions)] : inner;
+  }, selections);
 }
 
 /** @throws BAD_USER_INPUT for a directive of the service on a field that the gateway answers itself, or around it */

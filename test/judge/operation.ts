@@ -108,8 +108,8 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
     const selections = Array.from({ length: count }, () => selection(scope));
     const isRoot = scope.type === schema.getQueryType();
     if (added && isRoot) selections.push('own');
-    // The gateway answers it itself at the root, and not beside an added field.
-    const isLocal = !added && isRoot && chance(isForwarded ? 30 : 5);
+    // The gateway answers it itself at the root, without an added field and without directives of fragments beside it.
+    const isLocal = !added && !isForwarded && isRoot && chance(10);
     if (isLocal) selections.push(introspection(scope.type.name));
     return `{ ${selections.join(' ')} }`;
   }
