@@ -1,13 +1,6 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import {
-  getArgumentValues,
-  print,
-  visit,
-  type ArgumentNode,
-  type DirectiveNode,
-  type GraphQLField,
-} from 'graphql';
+import { getArgumentValues, type ArgumentNode, type GraphQLField } from 'graphql';
 import { codedError } from '../errors.ts';
 import { checkedArguments, readConnection, type ConnectedList } from '../paging/connection.ts';
 import { cursorsOf, decodeCursor, type Position } from '../paging/cursor.ts';
@@ -151,14 +144,13 @@ export class ListField implements NestedFiller {
     const filters = this.#adapter.filters
       .map(({ name, defaultValue }) => [name, args[name], defaultValue] as const)
       .filter(([, value, byDefault]) => !isDeepStrictEqual(value, byDefault));
-    const marks = directiveMarks(this.#prepared.definition.directives ?? [], variables.values);
     const { parent: type, name } = this.#adapter;
     const list = parent ? `${type}.${name}(${JSON.stringify(parent.id ?? null)})` : name;
     // Null counts as absent in cursors only: a Relay client sends an unused variable as null.
     const inCursors = filters.filter(([, value]) => value !== null);
     return {
-      name: nameOf(list, filters, marks),
-      nameInCursors: nameOf(list, inCursors, marks),
+      name: nameOf(list, filters),
+      nameInCursors: nameOf(list, inCursors),
       args,
       parent,
     };
@@ -381,9 +373,9 @@ function cursorAt(list: string, { after, end, size, offset, id }: Position): str
 
 type Filter = readonly [name: string, value: unknown, byDefault: unknown];
 
-function nameOf(list: string, filters: readonly Filter[], marks: readonly unknown[]): string {
-  if (filters.length + marks.length === 0) return list;
-  const chosen = JSON.stringify([filters.map(([name, value]) => [name, sorted(value)]), marks]);
+function nameOf(list: string, filters: readonly Filter[]): string {
+  if (filters.length === 0) return list;
+  const chosen = JSON.stringify(filters.map(([name, value]) => [name, sorted(value)]));
   return `${list}#${hash('sha256', chosen, 'base64url').slice(0, 16)}`;
 }
 
@@ -393,13 +385,4 @@ function sorted(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner)]));
-}
-
-/** A directive of the service on the operation may make it another list: `@inContext(country: "FR")`. */
-function directiveMarks(directives: readonly DirectiveNode[], values: Values): readonly unknown[] {
-  return directives.map((directive) => {
-    const variables: Record<string, unknown> = {};
-    visit(directive, { Variable: ({ name }) => void (variables[name.value] = values[name.value]) });
-    return [print(directive), variables];
-  });
 }

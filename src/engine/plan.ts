@@ -13,6 +13,7 @@ import { ListField } from './list-field.ts';
 import { isLocal, localFields } from './local-fields.ts';
 import { prepareOperation, type PreparedOperation } from './prepared-operation.ts';
 import { selectedFields, selectedNow, type SelectedField } from './selected-fields.ts';
+import { checkDirectivesAt } from './syntax.ts';
 import { streamedLists, streamOperation, type Payload } from './stream.ts';
 
 /*
@@ -177,6 +178,7 @@ function derivedRoot(
     prepared.definition.operation === OperationTypeNode.QUERY
       ? shared.rules.derived.get(field.name)
       : undefined;
+  if (derived) checkDirectivesAt(field.name, prepared.definition.directives ?? []);
   if (derived && 'adapter' in derived) return new ListField(shared, prepared, derived, field);
   switch (derived?.kind) {
     case 'record':

@@ -99,7 +99,7 @@ export function checkDirectivesAt(field: string, directives: readonly DirectiveN
   if (!misplaced) return;
   throw codedError(
     'BAD_USER_INPUT',
-    `@${misplaced.name.value} cannot be used at ${field}, nor at a fragment around it, because the gateway answers this field with ` +
-      'requests of its own. Remove it; a directive of the operation is sent with each request, and one of a field of the service with this field.',
+    `@${misplaced.name.value} cannot be used at ${field}, nor around it, because the gateway answers this field with ` +
+      'requests of its own. Remove it, or send the fields of the service in an operation of their own.',
   );
 }

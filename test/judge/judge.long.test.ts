@@ -231,6 +231,7 @@ test.each([
     'a fragment around fragments around a list, which are also spread without it',
     '{ ...G ...F } fragment F on QueryRoot { ...G @tag(name: "x") } fragment G on QueryRoot { ...H } fragment H on QueryRoot { allPersons { id } }',
   ],
+  ['an operation with a list', 'query @inContext { allPersons { id } }'],
   ['the edges', '{ personsConnection { edges @tag(name: "x") { node { id } } } }'],
   [
     'a fragment in an edge',
@@ -241,7 +242,7 @@ test.each([
   const sent = gateway.service.received.length;
   const { data, errors } = await asks[0]!({ query, variables: {} });
   expect(data).toBeUndefined();
-  expect(JSON.stringify(errors)).toMatch(/@tag cannot be used at .*BAD_USER_INPUT/);
+  expect(JSON.stringify(errors)).toMatch(/@(tag|inContext) cannot be used at .*BAD_USER_INPUT/);
   expect(gateway.service.received).toHaveLength(sent);
 });
 

@@ -217,22 +217,6 @@ test.each([
   expect(manyCounted.teamsConnection.totalCount).toBe(120);
 });
 
-test('a directive of the operation whose variable has another value makes another list', async () => {
-  const snapshot = `directive @inContext(country: String) on QUERY ${PERSONS} type Person { id: ID! }`;
-  const schema = makeExecutableSchema(snapshot, { Query: { persons: personPages(['1', '2']) } });
-  await using gateway = await startGatewayOverService({ schema }, { snapshot });
-  const query =
-    'query ($c: String) @inContext(country: $c) { personsConnection(first: 1) { totalCount } }';
-  for (const [country, lists] of [
-    ['FR', 1],
-    ['DE', 2],
-    ['FR', 2],
-  ] as const) {
-    expect((await gateway.ask(query, { c: country })).errors).toBeUndefined();
-    expect(gateway.service.received).toHaveLength(lists);
-  }
-});
-
 test('a cursor is valid with a null filter and without it: Relay sends an unused filter as null', async () => {
   await using gateway = await startTeams({ teams: 120 });
   const query = `query ($lead: String, $after: String) {
