@@ -18,7 +18,6 @@ import {
 import { keyOf } from '../engine/syntax.ts';
 import { executionWith } from './execution.ts';
 import { fitting } from './fitting.ts';
-import { isResolved } from './mistakes.ts';
 import {
   textUnderOurKeys,
   underOurKeys,
@@ -70,6 +69,10 @@ export function defaultResolvers(
       return [name.value, Object.fromEntries(entries)] as const;
     });
   return Object.fromEntries(types);
+}
+
+function isResolved(resolvers: readonly IResolvers[], type: string, field: string): boolean {
+  return resolvers.some((map) => field in ((map[type] ?? {}) as object));
 }
 
 type Entries = Readonly<Record<string, unknown>>;
