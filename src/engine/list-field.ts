@@ -2,7 +2,12 @@ import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { getArgumentValues, type ArgumentNode, type GraphQLField } from 'graphql';
 import { codedError } from '../errors.ts';
-import { checkedArguments, readConnection, type ConnectedList } from '../paging/connection.ts';
+import {
+  checkedArguments,
+  readConnection,
+  type ConnectedList,
+  type ConnectionArguments,
+} from '../paging/connection.ts';
 import { cursorsOf, decodeCursor, type Position } from '../paging/cursor.ts';
 import { drain, endOf, limitExceeded, walkTogether } from '../paging/drain.ts';
 import { walkList, type PagedList } from '../paging/list-walk.ts';
@@ -204,15 +209,11 @@ export class ListField implements NestedFiller {
 
   /** @throws BAD_USER_INPUT, CURSOR_INVALID */
   #bounds({ nameInCursors, args }: OpenedList) {
-    const names = this.#adapter.all!;
-    const limit = args[names.limit] as number | null | undefined;
+    const limit = args['limit'] as number | null | undefined;
     if (typeof limit === 'number' && limit < 0) {
-      throw codedError(
-        'BAD_USER_INPUT',
-        `\`${names.limit}\` must not be negative, but it is ${limit}.`,
-      );
+      throw codedError('BAD_USER_INPUT', `\`limit\` must not be negative, but it is ${limit}.`);
     }
-    const position = decodeCursor(nameInCursors, args[names.after] as string | null | undefined);
+    const position = decodeCursor(nameInCursors, args['after'] as string | null | undefined);
     return { limit: limit ?? undefined, position };
   }
 
@@ -245,13 +246,7 @@ export class ListField implements NestedFiller {
     const shape = this.#connection!;
     const { values } = requester.variables;
     const { isRead, hasTotal } = shape.needs(values);
-    const names = this.#adapter.connection!;
-    const args = {
-      first: list.args['first'] as number | null | undefined,
-      after: list.args[names.after] as string | null | undefined,
-      last: list.args[names.last] as number | null | undefined,
-      before: list.args[names.before] as string | null | undefined,
-    };
+    const args: ConnectionArguments = list.args;
     const { slots } = this.#shared.lists;
     const { caller, operation, signal } = requester;
     const isBackward = args.last !== undefined && args.last !== null;

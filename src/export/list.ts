@@ -50,11 +50,11 @@ export async function exportedList(
   signal: AbortSignal,
 ): Promise<ExportedList> {
   const schema = await schemaOf(gateway, signal);
-  const { name, after, record } = connectionOf(field, schema);
+  const { name, record } = connectionOf(field, schema);
   const selection = fields ?? plainFields(record);
   const keys = keysOf(selection);
   const call = (first: number) =>
-    `query Export($after: String) { ${LIST_KEY}: ${name}(${after}: $after first: ${first} ${args}\n)`;
+    `query Export($after: String) { ${LIST_KEY}: ${name}(after: $after first: ${first} ${args}\n)`;
   // Reads no record. A mistake must not cost what an interrupted export has left.
   const mistakeIn = async (node: string) => {
     const checked = `${call(1)} @include(if: false) { nodes ${node} } }`;
@@ -114,8 +114,6 @@ async function dataOf(gateway: Gateway, query: string, signal: AbortSignal): Pro
 /** The connection of a list. */
 interface Connection {
   readonly name: string;
-  /** The name of its argument. */
-  readonly after: string;
   /** Undefined if the gateway does not show its schema. */
   readonly record: GraphQLNamedType | undefined;
 }
@@ -125,12 +123,10 @@ const SUFFIX = 'Connection';
 /** Finds the connection of a list by its name, or by that of the list. @throws OperatorMistake */
 function connectionOf(field: string, schema: GraphQLSchema | undefined): Connection {
   const name = field.endsWith(SUFFIX) ? field : `${field}${SUFFIX}`;
-  if (!schema) return { name, after: 'after', record: undefined };
+  if (!schema) return { name, record: undefined };
   const root = schema.getQueryType()!.getFields();
   const record = nodesOf(root[name]);
-  // Where the service has a filter of this name, the argument of the gateway has another one.
-  const after = root[name]?.args.find((each) => /^(after|connectionAfter_*)$/.test(each.name));
-  if (record && after) return { name, after: after.name, record };
+  if (record && root[name]?.args.some((each) => each.name === 'after')) return { name, record };
   const lists = Object.values(root).filter((each) => each.name.endsWith(SUFFIX) && nodesOf(each));
   const names = lists.map((each) => each.name.slice(0, -SUFFIX.length)).join(', ');
   throw new OperatorMistake(

@@ -53,8 +53,6 @@ export function fieldsOfList(adapter: Adapter): DerivedField<ListKind>[] {
 
 interface Naming {
   readonly nameOf: (list: string) => string;
-  /** Its own arguments, in the order of their definition, each with its name if a filter has the usual one. */
-  readonly args: Readonly<Record<string, string>>;
   /** Names its types; undefined, or the reason as text, if the list has no such field. */
   readonly types: (
     list: PagedField,
@@ -67,12 +65,10 @@ interface Naming {
 export const LIST_FIELDS: Readonly<Record<ListKind, Naming>> = {
   all: {
     nameOf: (list) => `all${list.charAt(0).toUpperCase()}${list.slice(1)}`,
-    args: { limit: 'drainLimit', after: 'drainAfter' },
     types: () => ({}),
   },
   connection: {
     nameOf: (list) => `${list}Connection`,
-    args: { after: 'connectionAfter', last: 'connectionLast', before: 'connectionBefore' },
     // After the node, so that all lists of it share them: `PersonConnection`, or `RelayPersonConnection` where the service
     // has a type of that name, for example its page. (Relay recognizes a connection by a name that ends so.)
     types: ({ nodeType, identity }, schema, names) => {
@@ -110,7 +106,7 @@ interface Meaning<Field> {
 const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
   all: {
     sdl: ({ name, adapter }, { schema }) => {
-      const { all, connection } = adapter;
+      const { connection } = adapter;
       return `
   """
   All records of \`${adapter.name}\`, each once and in order. The gateway reads the list page by page and returns it as one list.
@@ -119,9 +115,9 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
   """
   ${name}(
     """The largest number of records to return. Default: all."""
-    ${all!.limit}: Int
+    limit: Int
     """Start after this record: ${connection ? `a cursor of \`${connection.field}\`, or ` : ''}the \`resumeAfter\` of an error."""
-    ${all!.after}: String
+    after: String
     ${filtersOf(adapter, schema)}
   ): ${print(astFromType(new GraphQLList(adapter.recordType)))}${deprecationOf(adapter)}`;
     },
@@ -129,7 +125,7 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
   },
   connection: {
     sdl: ({ name, adapter }, { schema }) => {
-      const { type, after, last, before } = adapter.connection!;
+      const { type } = adapter.connection!;
       return `
   """
   The records of \`${adapter.name}\` as a Relay connection: up to \`CONNECTION_MAX\` of the gateway at a time, 500 by default, with
@@ -139,11 +135,11 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
     """The number of edges. Above the page limit of the service, several pages are read. Default: one page."""
     first: Int
     """Start after the edge with this cursor. Default: the start of the list."""
-    ${after}: String
-    """The number of edges counted back from \`${before}\`, or from the end of the list. Cannot be combined with \`first\`."""
-    ${last}: Int
+    after: String
+    """The number of edges counted back from \`before\`, or from the end of the list. Cannot be combined with \`first\`."""
+    last: Int
     """End before the edge with this cursor. Far from the start of the list this costs as much as \`totalCount\`."""
-    ${before}: String
+    before: String
     ${filtersOf(adapter, schema)}
   ): ${type}${deprecationOf(adapter)}`;
     },

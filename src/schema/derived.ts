@@ -105,25 +105,15 @@ export interface PagedField {
   readonly count: string | undefined;
 }
 
-/** The fields that are derived from a paged field, with their names and those of their arguments and types. */
+/** The fields that are derived from a paged field, with their names and those of their types. */
 export interface Adapter extends PagedField {
   /** The name of the type that has the paged field. */
   readonly parent: string;
   /** Undefined if the parent already has a field of that name. */
-  readonly all:
-    { readonly field: string; readonly limit: string; readonly after: string } | undefined;
+  readonly all: { readonly field: string } | undefined;
   /** Undefined for the same reason, and if nothing identifies a record. */
   readonly connection:
-    | {
-        readonly field: string;
-        readonly type: string;
-        readonly edge: string;
-        /** The names of the gateway's arguments: not `after`, `last` and `before` if a filter has these names. */
-        readonly after: string;
-        readonly last: string;
-        readonly before: string;
-      }
-    | undefined;
+    { readonly field: string; readonly type: string; readonly edge: string } | undefined;
   /** The page size to begin with, from adapters.json. */
   readonly page: number | undefined;
 }

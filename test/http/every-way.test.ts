@@ -680,7 +680,7 @@ const ANSWERED: readonly Answer[] = [
   ['an error of the service', '{ failing me { id } }', '"data":{"failing":null,"me":{"id":1}}'],
   [
     'a drain that asks for a stream, from a caller that takes no parts',
-    '{ allCandidates(drainLimit: 2) @stream { id } }',
+    '{ allCandidates(limit: 2) @stream { id } }',
     '{"data":{"allCandidates":[{"id":1},{"id":2}]}}',
   ],
   [
@@ -713,7 +713,7 @@ const ANSWERED: readonly Answer[] = [
     'a stream',
     {
       headers: { accept: IN_PARTS },
-      ...query('{ allCandidates(drainLimit: 60) @stream(initialCount: 2) { id } }'),
+      ...query('{ allCandidates(limit: 60) @stream(initialCount: 2) { id } }'),
     },
     '"hasNext":false}\r\n-----\r\n',
   ],

@@ -78,7 +78,7 @@ const ROWS: readonly [promise: string, world: string, query: string, variables?:
   [
     'a drain goes on after a record that fails in this selection',
     'full',
-    `{ allCandidates(drainLimit: 3, after: ${FROM_A_RECORD_THAT_FAILS}) { rank id } }`,
+    `{ allCandidates(limit: 3, after: ${FROM_A_RECORD_THAT_FAILS}) { rank id } }`,
   ],
   [
     'errors of records before the window have no place in it',
@@ -151,7 +151,7 @@ test.each(ROWS)('%s', async (_, name, query, variables = {}) => {
 });
 
 const NESTED = `query ($n: Int, $is: Boolean = true) {
-  allCandidates(drainLimit: 2) { history: allHistory(limit: $n) { text at @include(if: $is) } }
+  allCandidates(limit: 2) { history: allHistory(limit: $n) { text at @include(if: $is) } }
 }`;
 test.each<[string, Operation[]]>([
   [

@@ -259,8 +259,8 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
     const isWhole = scope.parents <= 3 && chance(30);
     const limit = isWhole ? WHOLE : upTo(chance(70) ? 5 : 40);
     const args = [...filters];
-    add(args, all, adapter.all!.limit, isWhole ? undefined : chance(1) ? -1 : limit);
-    if (adapter.connection) add(args, all, adapter.all!.after, cursor(scope, adapter, filters, 35));
+    add(args, all, 'limit', isWhole ? undefined : chance(1) ? -1 : limit);
+    if (adapter.connection) add(args, all, 'after', cursor(scope, adapter, filters, 35));
     return { args: shuffled(args), records: Math.max(1, Math.min(limit, WHOLE)) };
   }
 
@@ -270,14 +270,15 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
     all: readonly GraphQLArgument[],
   ) {
     const filters = filtersOf(adapter, all);
-    const { after, last, before } = adapter.connection!;
     const size = upTo(chance(70) || scope.parents > 2 ? 6 : 70);
     const isForward = chance(60);
     const args = [...filters];
-    if (!isForward || chance(85)) add(args, all, isForward ? 'first' : last, chance(1) ? -1 : size);
-    if (chance(2)) add(args, all, isForward ? last : 'first', pick([null, 2]));
-    add(args, all, isForward ? after : before, cursor(scope, adapter, filters, 50));
-    if (chance(4)) add(args, all, isForward ? before : after, cursor(scope, adapter, filters, 100));
+    if (!isForward || chance(85))
+      add(args, all, isForward ? 'first' : 'last', chance(1) ? -1 : size);
+    if (chance(2)) add(args, all, isForward ? 'last' : 'first', pick([null, 2]));
+    add(args, all, isForward ? 'after' : 'before', cursor(scope, adapter, filters, 50));
+    if (chance(4))
+      add(args, all, isForward ? 'before' : 'after', cursor(scope, adapter, filters, 100));
     return {
       args: shuffled(args),
       records: args.length === filters.length ? 50 : Math.max(1, size),
@@ -307,7 +308,7 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
     filters: readonly Argument[],
     percent: number,
   ) {
-    const { field: name, last, after } = connection!;
+    const { field: name } = connection!;
     if (!chance(percent)) return chance(3) ? null : undefined;
     if (chance(2)) return pick(['', 'nowhere', 'bm93aGVyZQ']);
     const isRoot = parent === root.name;
@@ -315,10 +316,10 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
     const via = isRoot ? [] : scope.via!;
     const args = literals(filters);
     const at = pick(['edge', 'edge', 'edge', 'startCursor', 'endCursor'] as const);
-    const sizes = ['first: 100', `first: ${1 + upTo(5)}`, `${last}: ${1 + upTo(9)}`];
+    const sizes = ['first: 100', `first: ${1 + upTo(5)}`, `last: ${1 + upTo(9)}`];
     const earlier = chance(25)
       ? [
-          `${after}: ${JSON.stringify(cursorOf({ via, field: name, args: [...args, 'first: 60'], at: upTo(20) }))}`,
+          `after: ${JSON.stringify(cursorOf({ via, field: name, args: [...args, 'first: 60'], at: upTo(20) }))}`,
           `first: ${1 + upTo(5)}`,
         ]
       : [pick(sizes)];

@@ -66,10 +66,9 @@ export function createOracle(service: GraphQLSchema, served: ServedSchema): Grap
   }
 
   async function drain(adapter: Adapter, source: unknown, args: Args, info: GraphQLResolveInfo) {
-    const { limit, after } = adapter.all!;
-    const most = args[limit] as number | null | undefined;
+    const most = args['limit'] as number | null | undefined;
     if (typeof most === 'number' && most < 0) throw refusal('BAD_USER_INPUT');
-    const start = placeOf(adapter, args[after]) ?? 0;
+    const start = placeOf(adapter, args['after']) ?? 0;
     if (most === 0) return [];
     const list = await wholeList(adapter, source, args, info);
     return list && list.slice(start, start + (most ?? list.length));
@@ -82,12 +81,11 @@ export function createOracle(service: GraphQLSchema, served: ServedSchema): Grap
     args: Args,
     info: GraphQLResolveInfo,
   ) {
-    const names = adapter.connection!;
-    const [first, last] = [args['first'], args[names.last]] as (number | null | undefined)[];
+    const [first, last] = [args['first'], args['last']] as (number | null | undefined)[];
     if (typeof first === 'number' && typeof last === 'number') throw refusal('BAD_USER_INPUT');
     if ((first ?? 0) < 0 || (last ?? 0) < 0) throw refusal('BAD_USER_INPUT');
-    const after = placeOf(adapter, args[names.after]);
-    const before = placeOf(adapter, args[names.before]);
+    const after = placeOf(adapter, args['after']);
+    const before = placeOf(adapter, args['before']);
     const records = await wholeList(adapter, source, args, info);
     if (!records) return null;
     const isPage = typeof first !== 'number' && typeof last !== 'number';

@@ -200,6 +200,7 @@ test.each([
   ['x(first: Float, after: String): NotePage', 'it has no argument first: Int'],
   ['x(first: Int, beforeCursor: String): NotePage', 'it has no argument after: String'],
   ['x(first: Int, cursorA: String, cursorB: String): NotePage', '{ "after": "cursorA" }'],
+  ['x(%, last: Int!): NotePage', 'its required argument last is called as one of the gateway'],
   ['x(%): ArgPage', 'ArgPage.items has required arguments'],
   ['x(%): Two', 'several types of Two are pages: NotePage, JobPage'],
   [bare('hasNextPage: Boolean! endCursor: Int'), 'Bare.endCursor has the type Int'],
@@ -212,14 +213,11 @@ test.each([
   expect(summary(report!)).toContain(why);
 });
 
-test('the arguments of the gateway are renamed if a filter has their name', () => {
-  const { adapters } = serve(
-    'notes(%, limit: Int, drainLimit: Int, drainLimit_: Int, last: Int, before: Int): NotePage!',
-  );
-  expect(adapters[0]).toMatchObject({
-    all: { limit: 'drainLimit__', after: 'after' },
-    connection: { last: 'connectionLast', before: 'connectionBefore' },
-  });
+test('a filter that is called as an argument of the gateway is left out, and explain says so', () => {
+  const query = 'notes(%, limit: Boolean, of: Int): NotePage';
+  expect(printSchema(serve(query).schema)).toMatch(/allNotes\([^)]*limit: Int\s[^)]*of: Int/);
+  const why = 'its filter limit is left out';
+  expect(summary(explained(query)['Query.notes']!)).toContain(why);
 });
 
 test('fields that are derived have the types and descriptions of what they are derived from', () => {

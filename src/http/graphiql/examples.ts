@@ -57,9 +57,9 @@ function drained({ all, nodeType }: Adapter): Parts | undefined {
     all && [
       `${all.field} is the list in one answer,
 sent as the pages of the service arrive.
-For all of it, leave out ${all.limit}; above 500
+For all of it, leave out limit; above 500
 records, a credential needs the scope "drain".`,
-      `query ${titled(all.field)} { ${all.field}(${all.limit}: 500) @stream(initialCount: 50) { ${someOf(nodeType)} } }`,
+      `query ${titled(all.field)} { ${all.field}(limit: 500) @stream(initialCount: 50) { ${someOf(nodeType)} } }`,
     ]
   );
 }
@@ -91,7 +91,7 @@ some minutes.
 For the next edges, put the endCursor into
 "after" in the variables below.`,
       `query ${titled(connection.field)}($first: Int, $after: String) {
-        ${connection.field}(first: $first, ${connection.after}: $after) {
+        ${connection.field}(first: $first, after: $after) {
           totalCount
           edges { cursor node { ${someOf(nodeType)} } }
           pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
@@ -108,8 +108,8 @@ function backward({ name, connection, nodeType }: Adapter): Parts | undefined {
       `The end of the list, which the service
 itself cannot page to. For the edges in front
 of these, add before: "…" with the startCursor.`,
-      `query ${titled(connection.last)}${titled(name)} {
-        ${connection.field}(${connection.last}: 3) {
+      `query Last${titled(name)} {
+        ${connection.field}(last: 3) {
           totalCount
           edges { cursor node { ${someOf(nodeType)} } }
           pageInfo { hasPreviousPage startCursor }

@@ -51,7 +51,7 @@ export function planAdapters(
     const parent = list.parent.name;
     const clashes: string[] = [];
     const usual = reach ? paged.name : names.upstream(paged.name);
-    const fields = Object.entries(LIST_FIELDS).map(([kind, { nameOf, args, types }]) => {
+    const fields = Object.entries(LIST_FIELDS).map(([kind, { nameOf, types }]) => {
       const ofTypes = types(paged, schema, names);
       if (typeof ofTypes === 'string') clashes.push(ofTypes);
       if (typeof ofTypes !== 'object') return [kind, undefined];
@@ -62,7 +62,7 @@ export function planAdapters(
         return [kind, undefined];
       }
       derived.add(place);
-      return [kind, { field, ...ofTypes, ...freeNames(paged, args) }];
+      return [kind, { field, ...ofTypes }];
     });
     const adapter: Adapter = {
       ...paged,
@@ -94,17 +94,6 @@ function choose(
   return typeof reach === 'string' ? reach : { paged: verdict, reach };
 }
 
-/** Names the arguments of a derived field, with `_` appended while a filter has the name. */
-function freeNames({ filters }: PagedField, names: Readonly<Record<string, string>>) {
-  const taken = new Set(filters.map(({ name }) => name));
-  const free = Object.entries(names).map(([usual, instead]) => {
-    let name = taken.has(usual) ? instead : usual;
-    while (taken.has(name)) name += '_';
-    return [usual, name];
-  });
-  return Object.fromEntries(free) as Readonly<Record<string, string>>;
-}
-
 function reportOf(
   { coordinate }: FoundList,
   why: readonly string[],
@@ -121,12 +110,18 @@ function reportOf(
 
 function reasons(
   { coordinate }: FoundList,
-  { after, recordType, nodeType, result, identity }: Adapter,
+  { field, first, after, filters, recordType, nodeType, result, identity }: Adapter,
   schema: GraphQLSchema,
 ): string[] {
+  const carried = [first, after, ...filters];
+  const omitted = field.args.filter((argument) => !carried.includes(argument));
   const kind = isNonNullType(recordType) ? nodeType.name : `${nodeType.name} or null`;
   return [
     `it takes first and ${after.name}, and returns pages of ${kind}.`,
+    ...omitted.map(
+      ({ name }) =>
+        `its filter ${name} is left out, because an argument of the gateway is called so.`,
+    ),
     ...(result ? [describeResult(result, 'an error of the list')] : []),
     ...(identity === undefined
       ? [

@@ -95,6 +95,10 @@ function judgeField(
   if (!first || getNullableType(first.type) !== GraphQLInt) return 'it has no argument first: Int';
   const after = cursorArgument(list, field, override.after);
   if (typeof after === 'string') return after;
+  const others = field.args.filter((argument) => argument !== first && argument !== after);
+  const clashing = others.filter(({ name }) => OWN_ARGUMENTS.includes(name));
+  const required = clashing.find(isRequiredArgument);
+  if (required) return `its required argument ${required.name} is called as one of the gateway`;
   // Records without an id are located by the records around them.
   const hasIds = objectTypesOf(schema, nodeType).some((type) => isIdentified(type, 'id'));
   return {
@@ -102,7 +106,7 @@ function judgeField(
     field,
     first,
     after,
-    filters: field.args.filter((argument) => argument !== first && argument !== after),
+    filters: others.filter((argument) => !clashing.includes(argument)),
     pageType: page,
     result: resultOfPage(schema, field.type, page),
     itemsType: items.type,
@@ -112,6 +116,9 @@ function judgeField(
     count: override.count,
   };
 }
+
+/** Those of derived fields. A filter of the service with such a name is left out of them. */
+const OWN_ARGUMENTS = ['limit', 'after', 'last', 'before'];
 
 function pageOf({ type }: AnyField, schema: GraphQLSchema): GraphQLObjectType | string {
   const page = getNullableType(type);
