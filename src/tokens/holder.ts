@@ -247,12 +247,15 @@ export class TokenHolder {
     await this.#expectSaved();
     const attempt = randomUUID();
     const begun = clock.elapsed();
+    const begunAt = clock.now();
     const over = from.claim?.attempt ?? null;
     const { generation } = from;
     const claim = takeClaim({ attempt, generation, over, by, evenIfLost });
     const isClaimed = await this.#update(claim);
     if (!isClaimed) return this.#newerThan(from, OTHERS_MS);
-    const maySend = () => !this.#isClosing && clock.elapsed() - begun < SEND_WITHIN_MS;
+    // The wall clock, because the other one stops while the machine is suspended.
+    const age = () => Math.max(clock.elapsed() - begun, clock.now() - begunAt);
+    const maySend = () => !this.#isClosing && age() < SEND_WITHIN_MS;
     const answer = await service.exchange(from.pair, maySend);
     const seconds = (clock.elapsed() - begun) / 1000;
     onExchange?.(answer.kind, seconds);
