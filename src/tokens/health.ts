@@ -1,4 +1,3 @@
-import { LONGEST_LIFE } from './pair.ts';
 import {
   CLAIM_MS,
   dueAt,
@@ -102,51 +101,37 @@ const LATE_MS = 10 * 60_000;
 const LATE_FOR_CALLERS_MS = 30_000;
 /** An exchange takes a second. One without an outcome after this may be of a process that died, or cannot save its pair. */
 const LONG_EXCHANGE_MS = 60_000;
-/** Callers wait a little longer, and get an error that says the same. */
-const UNANSWERED_FOR_CALLERS_MS = 20_000;
 
-function isUnanswered({ claim, expiresAt }: State, now: number): boolean {
-  const patience = now < expiresAt ? LONG_EXCHANGE_MS : UNANSWERED_FOR_CALLERS_MS;
-  return isLive(claim, now) && now - (claim!.until - CLAIM_MS) > patience;
+function isUnanswered({ claim }: State, now: number): boolean {
+  return isLive(claim, now) && now - (claim!.until - CLAIM_MS) > LONG_EXCHANGE_MS;
 }
 
 /** A claim or a refusal moves the time when the refresh token is due; it does not help callers after the expiry. */
 function isLate(state: State, now: number): boolean {
-  const { expiresAt, refusals, pair } = state;
-  const hasExpired = now >= expiresAt;
-  if (hasExpired && refusals > 0) return true;
-  const patience = hasExpired ? LATE_FOR_CALLERS_MS : LATE_MS;
-  const due = Math.min(dueAt(state, now, 0), hasExpired ? expiresAt : Infinity);
-  return now > due + Math.min(patience, pair.expiresIn * 100);
+  const { expiresAt, refusals } = state;
+  if (now >= expiresAt && refusals > 0) return true;
+  return now > expiresAt + LATE_FOR_CALLERS_MS || now > dueAt(state, now, 0) + LATE_MS;
 }
 
-/** What a running gateway reports about its tokens, for metrics. Times in seconds, 0 when past. */
-export interface TokenHealth extends Partial<PairHealth> {
+/** What a running gateway reports about its tokens, for metrics. */
+export interface TokenHealth {
   readonly troubles: readonly Trouble[];
-}
-
-interface PairHealth {
-  readonly generation: number;
-  readonly accessSecondsLeft: number;
-  /** Absent if the end of the refresh token is not known. */
+  /** Absent without tokens, like the times: seconds, 0 when past. */
+  readonly generation?: number;
+  readonly accessSecondsLeft?: number;
+  /** 0 if the tokens are lost; 100 years if the service does not say when the refresh token ends. */
   readonly refreshSecondsLeft?: number;
-  /** Since the pair was saved. */
-  readonly age: number;
 }
 
 export function healthOf(state: State | null, facts: Facts): TokenHealth {
-  return { troubles: troublesOf(state, facts), ...(state && pairHealthOf(state, facts.now)) };
-}
-
-function pairHealthOf(state: State, now: number): PairHealth {
-  const left = (end: number) => Math.max(0, (end - now) / 1000);
-  const isKnown = state.lost || state.pair.refreshTokenExpiresIn < LONGEST_LIFE;
+  const troubles = troublesOf(state, facts);
+  if (!state) return { troubles };
+  const left = (end: number) => Math.max(0, (end - facts.now) / 1000);
   return {
+    troubles,
     generation: state.generation,
     accessSecondsLeft: left(state.expiresAt),
-    // The service rejects a lost refresh token, however long it would have lived.
-    ...(isKnown && { refreshSecondsLeft: state.lost ? 0 : left(endsAt(state)) }),
-    age: Math.max(0, (now - state.savedAt) / 1000),
+    refreshSecondsLeft: state.lost ? 0 : left(endsAt(state)),
   };
 }
 
