@@ -7,6 +7,7 @@ import { exportedList, type ExportedList } from '../export/list.ts';
 import { openExportFile, streamOutput } from '../export/output.ts';
 import { idOf, Patience, readPages } from '../export/pages.ts';
 import { openGateway, openAccess, type CloseAtEnd } from '../setup/open-gateway.ts';
+import { proxyAgent } from '../tokens/service.ts';
 import { exportProgress, inWords } from './export-progress.ts';
 import { loadGatewayConfig } from './gateway-config-file.ts';
 import { CommandError, commandLog, type Terminal } from './terminal.ts';
@@ -53,7 +54,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const format = recordFormat(formatName, list.keys);
   const output =
     path === undefined
-      ? streamOutput(stdout, format.header, signal)
+      ? streamOutput(stdout, format.header)
       : await openExportFile({
           ...options,
           path,
@@ -162,7 +163,7 @@ function distantGateway(address: string, { sandbox }: ExportOptions, terminal: T
       'The key is sent only over https, or to this machine. Give --url an address that begins with https://.',
     );
   }
-  return { gateway: gatewayAt(url, apiKey, terminal.proxyFor(url)), source: url };
+  return { gateway: gatewayAt(url, apiKey, proxyAgent(terminal.env)), source: url };
 }
 
 function graphqlUrl(address: string): string {

@@ -1,4 +1,4 @@
-import { Agent, fetch as fetchOver, ProxyAgent } from 'undici';
+import { fetch as fetchOver, type Dispatcher } from 'undici';
 import { isJsonObject, parseExactly } from '../engine/json.ts';
 import { means } from '../errors.ts';
 
@@ -32,13 +32,12 @@ export function gatewayInside({ fetch }: { readonly fetch: Fetch }): Gateway {
   return gatewayOver(fetch, 'http://localhost/graphql', {}, async () => {});
 }
 
-/** @param proxy URL of the proxy to go through, if there is one */
+/** @param dispatcher closed with the gateway */
 export function gatewayAt(
   url: string,
   apiKey: string | undefined,
-  proxy: string | undefined,
+  dispatcher: Dispatcher,
 ): Gateway {
-  const dispatcher = proxy === undefined ? new Agent() : new ProxyAgent(proxy);
   // The types of undici and of Node describe the same interfaces, but are different types.
   const over = (to: string, init: RequestInit) =>
     fetchOver(to, { ...(init as object), dispatcher }) as Promise<Response>;

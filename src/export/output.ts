@@ -263,13 +263,16 @@ function failureOf(error: unknown, file: string): Error {
 }
 
 /** Writes to a stream as fast as it is read. Another run cannot resume it. */
-export function streamOutput(
-  stream: NodeJS.WritableStream,
-  header: string,
-  signal: AbortSignal,
-): ExportOutput {
+export function streamOutput(stream: NodeJS.WritableStream, header: string): ExportOutput {
   let pending = header;
   let progress = NOTHING;
+  const send = (lines: string): Promise<void> => {
+    const text = pending + lines;
+    pending = '';
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    stream.write(text, (error) => (error ? reject(notWritten(error)) : resolve()));
+    return promise;
+  };
   return {
     get progress() {
       return progress;
@@ -282,21 +285,6 @@ export function streamOutput(
     finish: () => send(''),
     close: async () => {},
   };
-
-  /** @throws Error with a message for the operator; the reason of the signal */
-  async function send(lines: string): Promise<void> {
-    const text = pending + lines;
-    pending = '';
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const stop = () => reject(signal.reason as Error);
-    signal.addEventListener('abort', stop, { once: true });
-    stream.write(text, (error) => (error ? reject(notWritten(error)) : resolve()));
-    try {
-      await promise;
-    } finally {
-      signal.removeEventListener('abort', stop);
-    }
-  }
 }
 
 function notWritten({ message }: Error): Error {

@@ -101,16 +101,15 @@ export function idOf(record: Page['records'][number]): string | null {
 
 /** A failure is final after this time without an answer or a new record. */
 const PATIENCE_MS = 5 * 60_000;
-const LONGEST_WAIT_S = 30;
+/** Unless the gateway says how long. */
+const WAIT_S = 10;
 
-/** Waits after failures, longer after each one in a row, until there was no progress for 5 minutes. */
+/** Waits after failures, until there was no progress for 5 minutes. */
 export class Patience {
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
   /** Called before each wait. */
   readonly #onWait: (failure: GatewayFailure, seconds: number) => void;
-  /** Seconds. */
-  #next = 1;
   #end = 0;
 
   constructor(
@@ -126,20 +125,14 @@ export class Patience {
 
   /** Call it when there was progress. */
   restart(): void {
-    this.#next = 1;
     this.#end = this.#clock.elapsed() + PATIENCE_MS;
   }
 
-  /**
-   * Waits for as long as the failure says, or else for the next longer time.
-   *
-   * @throws the failure if it is final
-   */
+  /** @throws the failure if it is final */
   async wait(failure: GatewayFailure): Promise<void> {
-    const seconds = failure.reasons.retryAfter ?? this.#next;
+    const { retryAfter: seconds = WAIT_S } = failure.reasons;
     if (this.#clock.elapsed() + seconds * 1000 > this.#end) throw failure;
     this.#onWait(failure, seconds);
     await this.#clock.sleep(seconds * 1000, this.#signal);
-    this.#next = Math.min(2 * this.#next, LONGEST_WAIT_S);
   }
 }

@@ -49,8 +49,8 @@ const away: Plugin = {
 
 test('when the gateway never answers, the export gives up after 5 minutes', async () => {
   const { code, stderr, minutes } = await exportWith(0, away);
-  const waits = Array.from(stderr.matchAll(/Trying again in (\d+) s/g), ([, seconds]) => seconds);
-  expect([code, waits.slice(0, 7)]).toEqual([1, ['1', '2', '4', '8', '16', '30', '30']]);
+  expect(code).toBe(1);
+  expect(stderr).toContain('Trying again in 10 s.\n');
   expect(minutes).toBeGreaterThan(4);
   expect(minutes).toBeLessThanOrEqual(5);
 });
