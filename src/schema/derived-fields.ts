@@ -308,11 +308,7 @@ type ${edge} {
 
 function describeLookup({ type: { name }, lookup }: Entity): string {
   if (lookup?.kind === 'id') {
-    const { field, result } = lookup;
-    const failures = result?.failures.map((failure) => failure.name).join(', ');
-    return `The ${name} with this id, which the service returns in \`${field}\`; null if it does not exist. ${
-      failures && `A ${failures} that says anything else is an error.`
-    }`.trimEnd();
+    return `The ${name} with this id, which the service returns in \`${lookup.field}\`; null if it does not exist.`;
   }
   const seconds = WALK_AGAIN_MS / 1000;
   return `The ${name} with this id; null if it does not exist. The service has no such field, so the record is looked up

@@ -163,7 +163,6 @@ test.each([
   ['x(first: Int, cursorId: Int, cursor: String): NotePage', 'Query.x', 'takes first and cursor,'],
   ['x(%): PlainPage', 'Query.x', '"fields": { "Query.x": { "identity": "…" } }'],
   ['x(%): MixedPage', 'Query.x', 'xConnection (MixedConnection'],
-  ['x(%): MixedPage', 'Query.x', 'Plain has no plain field id: if the list changes meanwhile,'],
   ['wall: Wall', 'Wall.notes', 'Wall is an interface'],
   ['x(%): NotePage', 'NotePage.items', undefined],
   ['a: Int } type Mutation { x(%): NotePage', 'Mutation.x', undefined],

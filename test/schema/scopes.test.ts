@@ -254,7 +254,7 @@ describe('the SDL of the subgraph', () => {
     const { data } = await world.ask<{ _service: { sdl: string } }>(query, {}, as('all'));
     const { sdl } = data._service;
     expect(sdl).toContain(
-      '@link(\n    url: "https://specs.apollo.dev/federation/v2.5"\n    import: ["@key", "@shareable", "@requiresScopes"]',
+      '@link(url: "https://specs.apollo.dev/federation/v2.5", import: ["@key","@shareable","@requiresScopes"])',
     );
     const published = { name: 'recruiting', sdl, url: 'http://a.test/graphql' };
     expect(compose([published]).errors).toBeUndefined();

@@ -1,7 +1,6 @@
 import { isInterfaceType, isNonNullType, type GraphQLSchema } from 'graphql';
 import {
   fieldAt,
-  objectTypesOf,
   type Adapter,
   type ListKind,
   type NestedAdapter,
@@ -12,7 +11,7 @@ import {
 import { LIST_FIELDS } from '../derived-fields.ts';
 import type { ServedNames } from '../names.ts';
 import { reachParent } from './by-id.ts';
-import { findLists, isIdentified, type FoundList } from './lists.ts';
+import { findLists, type FoundList } from './lists.ts';
 import { checkOverrides } from './check-overrides.ts';
 import type { Overrides } from './overrides.ts';
 import { describeResult } from './results.ts';
@@ -73,7 +72,7 @@ export function planAdapters(
     if (reach) nested.push({ ...adapter, reach });
     else adapters.push(adapter);
     warnings.push(...clashes);
-    return reportOf(list, [...reasons(list, adapter, schema), ...clashes], adapter, reach);
+    return reportOf(list, [...reasons(list, adapter), ...clashes], adapter, reach);
   });
   return { adapters, nested, warnings, reports };
 }
@@ -111,7 +110,6 @@ function reportOf(
 function reasons(
   { coordinate }: FoundList,
   { field, first, after, filters, recordType, nodeType, result, identity }: Adapter,
-  schema: GraphQLSchema,
 ): string[] {
   const carried = [first, after, ...filters];
   const omitted = field.args.filter((argument) => !carried.includes(argument));
@@ -128,11 +126,6 @@ function reasons(
           `it has no connection, because ${nodeType.name} has no plain field id, so that a cursor cannot name a record. ` +
             `If another field identifies a record, write it in adapters.json: "fields": { "${coordinate}": { "identity": "…" } }.`,
         ]
-      : objectTypesOf(schema, nodeType)
-          .filter((type) => !isIdentified(type, identity))
-          .map(
-            ({ name }) =>
-              `${name} has no plain field ${identity}: if the list changes meanwhile, some of its records may come twice.`,
-          )),
+      : []),
   ];
 }

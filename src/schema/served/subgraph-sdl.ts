@@ -68,8 +68,12 @@ export function subgraphSdl(
   const hasOneOf = Object.values(schema.getTypeMap()).some(
     (type) => isInputObjectType(type) && type.isOneOf,
   );
-  const link = linkOf(required.size > 0);
-  return `${hasOneOf ? `${link}\n${ONE_OF}` : link}\n${print({ ...document, definitions })}\n`;
+  const all = [
+    linkOf(required.size > 0),
+    ...(hasOneOf ? [ONE_OF] : []),
+    print({ ...document, definitions }),
+  ];
+  return `${all.join('\n\n')}\n`;
 
   function marked(node: TypeDefinitionNode): TypeDefinitionNode {
     const type = node.name.value;
@@ -117,23 +121,11 @@ function scopesForRouters(schema: GraphQLSchema, places: ScopesByPlace): ScopesB
 }
 
 function linkOf(hasScopes: boolean): string {
-  const imports = ['@key', '@shareable', ...(hasScopes ? ['@requiresScopes'] : [])].map(
-    (name) => `"${name}"`,
-  );
+  const imports = ['@key', '@shareable', ...(hasScopes ? ['@requiresScopes'] : [])];
   // The first version that has @requiresScopes.
   const url = `https://specs.apollo.dev/federation/v${hasScopes ? '2.5' : '2.3'}`;
-  return imports.length === 2
-    ? `extend schema
-  @link(url: "${url}", import: [${imports.join(', ')}])
-`
-    : `extend schema
-  @link(
-    url: "${url}"
-    import: [${imports.join(', ')}]
-  )
-`;
+  return `extend schema @link(url: "${url}", import: ${JSON.stringify(imports)})`;
 }
 
 /** Unlike the other built-in directives of GraphQL, composition refuses it without a definition. */
-const ONE_OF = `directive @oneOf on INPUT_OBJECT
-`;
+const ONE_OF = 'directive @oneOf on INPUT_OBJECT';
