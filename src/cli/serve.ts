@@ -33,7 +33,7 @@ export async function serve(terminal: Terminal): Promise<void> {
     await listen(gateway.handler, {
       host: config.host,
       port: config.port,
-      onDropped: onceInAWhile((dropped) => log.warn({ dropped }, TOO_MANY_CONNECTIONS)),
+      onDropped: onceAMinute(() => log.warn(TOO_MANY_CONNECTIONS)),
       onCut: (requests) => log.warn({ requests }, CUT_OFF),
     }),
   );
@@ -82,17 +82,13 @@ ${config.recruitingUrl === undefined ? SANDBOX_NOTICE : `  Upstream   ${upstream
 const SANDBOX_NOTICE = `  ***  SANDBOX  ***  The people served here are made up.
   Set RECRUITING_URL to serve the real recruiting service.`;
 
-/** Calls the report at most once a minute, with the number of calls since the last time. */
-function onceInAWhile(report: (calls: number) => void): () => void {
-  let calls = 0;
+function onceAMinute(report: () => void): () => void {
   let next = 0;
   return () => {
-    calls += 1;
     const now = systemClock.elapsed();
     if (now < next) return;
-    report(calls);
-    calls = 0;
     next = now + 60_000;
+    report();
   };
 }
 

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { Readable } from 'node:stream';
 import type { DestinationStream, Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { OperatorMistake } from '../errors.ts';
@@ -8,7 +9,7 @@ import { createLog } from '../telemetry/log.ts';
 /** The process around a command. It is passed in, so that tests can replace it. */
 export interface Terminal extends Machine {
   readonly env: Record<string, string | undefined>;
-  readonly stdin: AsyncIterable<Uint8Array | string>;
+  readonly stdin: Readable;
   readonly stdout: NodeJS.WritableStream & DestinationStream & { readonly isTTY?: boolean };
   readonly stderr: NodeJS.WritableStream;
   /** Calls the listener when the process ends, even by an uncaught error. The listener must be synchronous. */

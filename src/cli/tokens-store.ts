@@ -78,13 +78,11 @@ export interface HeldTokens extends OpenStore {
 /**
  * Opens the store for `work`, and afterwards waits until a pair that was received is safe. Only `tokens import` makes a
  * store that is missing, or who finds a pair for it in an emergency file.
- *
- * @param onClosed what follows from a store that cannot be used, for the operator
  */
 export async function withHeldTokens(
   terminal: Terminal,
   work: (tokens: HeldTokens) => Promise<void>,
-  { config = readTokenConfig(terminal), creates = false, onClosed = '' } = {},
+  { config = readTokenConfig(terminal), creates = false } = {},
 ): Promise<void> {
   const { tokenStore, recruitingUrl } = config;
   const emergency = emergencyFor(config);
@@ -93,7 +91,7 @@ export async function withHeldTokens(
   const print = (text: string) => void terminal.stdout.write(`${text}\n`);
   try {
     const opened = await open().catch((error: unknown) => {
-      throw unusable(error, store, emergency, onClosed);
+      throw unusable(error, store, emergency);
     });
     const { holder } = opened;
     const stop = () => void holder.close();
@@ -138,17 +136,12 @@ const TRYING_TO_SAVE =
   'The new token pair could not be saved to the token store. Saving is tried again for some seconds: do not kill this command.';
 
 /** Explains to the operator why a store cannot be used, and which pairs wait for it on this machine. */
-function unusable(
-  error: unknown,
-  store: TokenStore,
-  emergency: Emergency,
-  onClosed = '',
-): CommandError {
+function unusable(error: unknown, store: TokenStore, emergency: Emergency): CommandError {
   const problem = storeProblem(error, store);
   const paths = pathsIn(emergency);
   const waiting =
     paths.length > 0 ? ` A pair waits in an emergency file (${paths.join(', ')}): keep it.` : '';
-  return new CommandError(`${problem.message}${waiting}${onClosed}`, exitCodeOf(problem));
+  return new CommandError(`${problem.message}${waiting}`, exitCodeOf(problem));
 }
 
 /** The emergency files, as far as the folder can be read. */

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { addAbortSignal } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import type { Config } from '../config.ts';
 import { foreignLink, isSecureUrl, readStoreAddress } from '../config/values.ts';
@@ -25,7 +26,7 @@ import {
 import type { TokenStore } from '../tokens/store.ts';
 import { openTokenStore } from '../setup/custody.ts';
 import { lineOn } from '../setup/wording.ts';
-import { CommandError, duration, printable, stopped, times, type Terminal } from './terminal.ts';
+import { CommandError, duration, printable, times, type Terminal } from './terminal.ts';
 import { noTokens, readTokenConfig, withHeldTokens, type HeldTokens } from './tokens-store.ts';
 
 /**
@@ -61,8 +62,7 @@ export async function tokensImport(
     );
     await finishImport(tokens, before, terminal);
   };
-  const onClosed = ' Nothing was imported, and the link still works.';
-  await withHeldTokens(terminal, work, { config, creates: true, onClosed });
+  await withHeldTokens(terminal, work, { config, creates: true });
 }
 
 const NO_SERVICE =
@@ -111,10 +111,7 @@ async function contentOf(source: string, { stdin, stop }: Terminal): Promise<Buf
       );
     }
   }
-  const interrupted = stopped(stop).then(() => {
-    throw new CommandError('Stopped before anything was read. Nothing was changed.');
-  });
-  return Promise.race([buffer(stdin), interrupted]);
+  return buffer(addAbortSignal(stop, stdin));
 }
 
 function notImported(outcome: Imported, { pair, service, generation }: State): CommandError {

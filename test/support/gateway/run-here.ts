@@ -45,7 +45,7 @@ export function startHere(
   const atExit: (() => void)[] = [];
   const ended = run(args, {
     env: { PORT: '0', ADMIN_PORT: '0', ...env },
-    stdin: Readable.from(stdin),
+    stdin: stdin instanceof Readable ? stdin : Readable.from(stdin),
     stdout: writer('stdout'),
     stderr: writer('stderr'),
     readFile: (path) => readFileSync(path, 'utf8'),
