@@ -3,7 +3,6 @@ import { systemClock } from '../clock.ts';
 import { configWarnings, readConfig } from '../config.ts';
 import { listen } from '../http/listen.ts';
 import { adminHandler } from '../http/admin.ts';
-import { adminHosts } from '../http/hosts.ts';
 import { openGateway, openAccess, type CloseAtEnd, type Setup } from '../setup/open-gateway.ts';
 import { createLog } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/telemetry.ts';
@@ -33,7 +32,7 @@ export async function serve(terminal: Terminal): Promise<void> {
     await listen(gateway.handler, {
       host: config.host,
       port: config.port,
-      onDropped: onceAMinute(() => log.warn(TOO_MANY_CONNECTIONS)),
+      onFull: () => log.warn(TOO_MANY_CONNECTIONS),
       onCut: (requests) => log.warn({ requests }, CUT_OFF),
     }),
   );
@@ -54,7 +53,7 @@ export async function serve(terminal: Terminal): Promise<void> {
 }
 
 const TOO_MANY_CONNECTIONS =
-  'new connections were closed, because too many are open. Find the client that leaves them open, or add a replica.';
+  'too many connections are open, so new ones are closed from now on. Find the client that leaves them open, or add a replica.';
 
 const CUT_OFF =
   'requests were cut off, because they did not end in time: streams, or long drains. Their callers send them again.';
@@ -82,27 +81,17 @@ ${config.recruitingUrl === undefined ? SANDBOX_NOTICE : `  Upstream   ${upstream
 const SANDBOX_NOTICE = `  ***  SANDBOX  ***  The people served here are made up.
   Set RECRUITING_URL to serve the real recruiting service.`;
 
-function onceAMinute(report: () => void): () => void {
-  let next = 0;
-  return () => {
-    const now = systemClock.elapsed();
-    if (now < next) return;
-    next = now + 60_000;
-    report();
-  };
-}
-
 /**
  * Serves `/metrics` at the admin address, with CPU, memory, garbage collection and event loop lag of this process.
  *
  * @throws Error with a message for the operator
  */
 async function listenAdmin(metrics: Metrics, { config, log, closeAtEnd }: Setup): Promise<void> {
-  const { adminHost: host, adminPort: port, allowedHosts } = config;
+  const { adminHost: host, adminPort: port } = config;
   const ofProcess = new Registry();
   collectDefaultMetrics({ register: ofProcess });
   const text = async () => (await metrics.text()) + (await ofProcess.metrics());
-  const handler = adminHandler({ ...metrics, text }, adminHosts({ host, allowedHosts }), log);
+  const handler = adminHandler({ ...metrics, text }, log);
   const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
   const admin = closeAtEnd(await listen(handler, { host, port, variables, maxConnections: 64 }));
   log.info({ url: `${admin.url}/metrics` }, 'metrics');

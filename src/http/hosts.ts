@@ -31,8 +31,7 @@ const HOSTS_ARE_NOT_LISTED =
   'HOST accepts connections from other machines, and callers need no credential. Until ALLOWED_HOSTS lists the host names of ' +
   'this gateway, it answers only to IP addresses and localhost, so that no web page can read it through a browser in your network.';
 
-/** The answer to a request under a host name that is not the gateway's. */
-export const MISDIRECTED =
+const MISDIRECTED =
   'The host name of this request is not one of this gateway. If it should be, the operator of the gateway adds it to ALLOWED_HOSTS.';
 
 /** RFC 9110, 15.5.20. It does not list the accepted names, which may be internal. */
@@ -54,13 +53,6 @@ function gatewayHosts({ host, allowedHosts }: NamedServer, needsCredential: bool
   return needsCredential ? () => true : named(isUnownable(host));
 }
 
-/** The host names of the admin address. Scrapers use its IP address, or a name of the gateway. */
-export function adminHosts({ host, allowedHosts = [] }: NamedServer): IsOurHost {
-  const isListed = listed(allowedHosts);
-  const isDefault = isLoopback(host) ? isLoopback : isUnownable(host);
-  return named((name) => isListed(name) || isDefault(name));
-}
-
 /** @param name without the brackets around an IPv6 address */
 export function isLoopback(name: string): boolean {
   // *.localhost is reserved and never resolved by DNS (RFC 6761, 6.3), so that no attacker can own a name in it.
@@ -78,19 +70,9 @@ function listed(hosts: readonly string[]): (name: string) => boolean {
 }
 
 function named(isOurs: (name: string) => boolean): IsOurHost {
-  // Each name is parsed once, because that costs as much as all other stages of a request together.
-  const known = new Set<string>();
-  return (host) => {
-    // A browser always sends a host, so that a request without one cannot come from a web page.
-    if (host === undefined || known.has(host)) return true;
-    if (!isOurs(plainHost(host))) return false;
-    if (known.size < MAX_KNOWN) known.add(host);
-    return true;
-  };
+  // A browser always sends a host, so that a request without one cannot come from a web page.
+  return (host) => host === undefined || isOurs(plainHost(host));
 }
-
-/** An accepted name can be written in many ways, and some settings accept any number of names. */
-const MAX_KNOWN = 100;
 
 /** The canonical form of a name: in lower case, without port, brackets, and the final dot of the DNS root. */
 export function plainHost(host: string): string {

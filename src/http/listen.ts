@@ -24,8 +24,8 @@ interface ListenOptions {
   readonly timeOuts?: Partial<TimeOuts>;
   /** Above this number, new connections are closed. Default: 4,000. */
   readonly maxConnections?: number;
-  /** Called for each connection that is closed because there are too many. */
-  readonly onDropped?: () => void;
+  /** Called when a connection is closed for the first time because there are too many. */
+  readonly onFull?: () => void;
 }
 
 /** The time limits of clients, ms. */
@@ -84,12 +84,13 @@ export async function listen(
   options: ListenOptions,
 ) {
   const { host, port, variables = ['HOST', 'PORT'], onCut, patienceMs = PATIENCE_MS } = options;
-  const { maxConnections = MAX_CONNECTIONS, onDropped } = options;
+  const { maxConnections = MAX_CONNECTIONS, onFull } = options;
   const { readTimeout, ...timeOuts } = { ...TIME_OUTS, ...options.timeOuts };
   /** The responses in progress, by their connections. */
   const connections = new Map<Socket, ServerResponse[]>();
   let lastAnswers = false;
   let closing = false;
+  let wasFull = false;
   const server = createServer(
     {
       ...timeOuts,
@@ -120,7 +121,8 @@ export async function listen(
   server.on('connection', (socket: Socket) => {
     // Node counts only those that it has accepted itself.
     if (connections.size >= maxConnections) {
-      onDropped?.();
+      if (!wasFull) onFull?.();
+      wasFull = true;
       return void socket.destroy();
     }
     connections.set(socket, []);
@@ -230,14 +232,10 @@ function explain(
     variables: [HOST, PORT],
   }: Required<Pick<ListenOptions, 'host' | 'port' | 'variables'>>,
 ): Error {
-  const reasons: Record<string, string> = {
-    EADDRINUSE: `another process listens there. Stop it, or set ${PORT} to another port.`,
-    EACCES: `this user may not listen there. Set ${PORT} to a port above 1023.`,
-    EADDRNOTAVAIL: `this machine has no such address. Set ${HOST} to one that it has.`,
-    ENOTFOUND: `this host name is unknown. Set ${HOST} to an address of this machine.`,
-    EAI_AGAIN: `this host name cannot be looked up. Set ${HOST} to an address of this machine.`,
-  };
-  const reason = reasons[error.code ?? ''] ?? error.code ?? 'unknown error';
+  const reason =
+    error.code === 'EADDRINUSE'
+      ? `another process listens there. Stop it, or set ${PORT} to another port.`
+      : `${error.code}. Set ${HOST} to an address of this machine, and ${PORT} to a port that this user may use.`;
   return new Error(`The gateway cannot listen on ${host}:${port}: ${reason}`, { cause: error });
 }
 

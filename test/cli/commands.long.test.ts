@@ -107,7 +107,7 @@ const nowhere = folder.file('nowhere');
 
 /** What cannot be used, with the settings that name it, and the exit code and the message of a start. */
 test.each<[string, () => Record<string, string>, number, RegExp]>([
-  ['another host', () => ({ HOST: '192.0.2.1' }), 1, /this machine has no such address/],
+  ['another host', () => ({ HOST: '192.0.2.1' }), 1, /Set HOST to an address of this machine/],
   ['no host', () => ({ HOST: 'no host at all' }), 1, /cannot listen on no host at all:.* Set HOST/],
   ['no schema', () => ({ RECRUITING_SCHEMA: nowhere }), 2, /nowhere cannot be read \(ENOENT\)/],
   ['half a schema', () => schema('type Query {'), 2, /upstream\.graphql, line 1/],

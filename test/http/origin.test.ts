@@ -1,7 +1,6 @@
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Config } from '../../src/config.ts';
-import { adminHosts } from '../../src/http/hosts.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { codesOf } from '../support/gateway/codes.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
@@ -74,17 +73,6 @@ describe('host names', () => {
     expect(JSON.stringify(logged)).not.toContain('mustermann');
     const warnings = logged.filter(({ msg }) => String(msg).includes('Until ALLOWED_HOSTS lists'));
     expect(warnings).toHaveLength(warns ? 1 : 0);
-  });
-
-  test.each<[string, string, string[], string[]]>([
-    ['on loopback', '127.0.0.1', ['localhost', '[::1]:9464', 'hr.example.com'], ['10.1.2.3']],
-    ['in a network', '0.0.0.0', ['localhost', '10.1.2.3:9464', 'hr.example.com'], []],
-    ['under its own name', 'metrics', ['metrics:9464', '10.1.2.3'], ['hr']],
-  ])('metrics are served only under a host name of this gateway: %s', (_, host, ours, others) => {
-    const isOurHost = adminHosts({ host, allowedHosts: ['hr.example.com'] });
-    expect(ours.filter((name) => !isOurHost(name))).toEqual([]);
-    const foreign = [...others, 'evil.example', 'localhost.evil.example:9464'];
-    expect(foreign.filter((name) => isOurHost(name))).toEqual([]);
   });
 });
 
