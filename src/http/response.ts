@@ -26,13 +26,13 @@ export function responseOf(reply: Reply, sending: Sending): Response {
   const headers = headersOf(reply, exchange);
   if (!node) {
     const content = isStream(body) ? webStream(body, sending) : bytesOf(body);
-    const isEmpty = hasNoBody(status) || content === '';
+    const isEmpty = status === NO_CONTENT || content === '';
     return new Response(isEmpty ? null : (content as BodyInit), { status, headers });
   }
   const written = (content: Piece | AsyncGenerator<Piece> | null) =>
     new fetchAPI.Response(content as BodyInit, { status, headers });
   if (isStream(body)) return written(overSocket(body, node, sending));
-  if (hasNoBody(status)) return written(null);
+  if (status === NO_CONTENT) return written(null);
   if (!isPiece(body) && lengthOf(body) > TURN) {
     headers['content-length'] = String(
       body.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0),
@@ -59,10 +59,8 @@ function headersOf({ headers }: Reply, { replyHeaders }: Exchange): Record<strin
   return all;
 }
 
-/** Statuses that must not have a body (RFC 9110, 15.3.5 and 15.4.5; for their length, 8.6). */
-function hasNoBody(status: number): boolean {
-  return status === 204 || status === 304;
-}
+/** An answer that must have neither a body nor its length (RFC 9110, 15.3.5 and 8.6). */
+const NO_CONTENT = 204;
 
 /**
  * The bytes that are written together, because each write has a fixed cost. After them other requests get a turn: one

@@ -36,9 +36,8 @@ export function examples({ adapters, entities }: Served, knownId = '1'): readonl
     lists.find(({ all, connection }) => all ?? connection) ??
     lists[0];
   if (!list) return [example(WELCOME, 'query Welcome { __typename }')];
-  const similar = lists.filter((other) => other !== list).map(({ name }) => name);
   const entity = entities.find(({ type }) => type === list.nodeType);
-  const made = [drained(list), paged(list, similar), forward(list), backward(list)];
+  const made = [drained(list), paged(list), forward(list), backward(list)];
   return [...made, entity && oneRecord(entity, knownId)]
     .filter((parts) => parts !== undefined)
     .map(([comment, query, variables], at) =>
@@ -64,17 +63,16 @@ records, a credential needs the scope "drain".`,
   );
 }
 
-function paged(list: Adapter, similar: readonly string[]): Parts {
+function paged(list: Adapter): Parts {
   const { name, after, nodeType, pageType, result } = list;
   const pageInfo = getNamedType(pageType.getFields()['pageInfo']!.type);
   const page = `items { ${someOf(nodeType)} } pageInfo { ${plainFields(pageInfo).join(' ')} }`;
   const selection = result ? `__typename ... on ${pageType.name} { ${page} }` : page;
-  const others = similar.length > 0 ? `\n\nSimilar lists: ${similar.slice(0, 5).join(', ')}.` : '';
   return [
     `${name} is the list as the service itself
 serves it: page by page, forward only. For
 the next page, add ${after.name}: "…" with the
-endCursor of this one.${others}`,
+endCursor of this one.`,
     `query ${titled(name)} { ${name}(first: 2) { ${selection} } }`,
   ];
 }

@@ -106,7 +106,7 @@ export function createGraphiql(options: GraphiqlOptions): {
   return {
     page: (exchange) =>
       isGraphqlPath(exchange.path) && isPageRequest(exchange)
-        ? (page ??= render(options)).then((rendered) => replyWith(rendered, exchange))
+        ? (page ??= render(options)).then(replyWith)
         : undefined,
     fromRoot: (exchange) =>
       exchange.path === '/' && isPageRequest(exchange) ? TO_PAGE : undefined,
@@ -120,20 +120,16 @@ function isPageRequest(exchange: Exchange): boolean {
 // Relative, for proxies that serve the gateway under another path.
 const TO_PAGE: Reply = { status: 302, headers: { location: 'graphql', vary: 'Accept' } };
 
-function replyWith({ html, zipped, etag, policy }: Page, exchange: Exchange): Reply {
+function replyWith({ zipped, policy }: Page): Reply {
   const headers = {
     ...protection,
     'content-security-policy': policy,
     'content-type': 'text/html; charset=utf-8',
+    'content-encoding': 'gzip',
     'cache-control': 'private, no-cache',
-    etag,
-    vary: 'Accept, Accept-Encoding',
+    vary: 'Accept',
   };
-  if (exchange.header('if-none-match')?.includes(etag)) return { status: 304, headers };
-  const accepted = exchange.header('accept-encoding') ?? '';
-  return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(accepted)
-    ? { status: 200, headers: { ...headers, 'content-encoding': 'gzip' }, body: zipped }
-    : { status: 200, headers, body: html };
+  return { status: 200, headers, body: zipped };
 }
 
 const TITLE = 'Recruiting';
@@ -166,10 +162,8 @@ async function render({ examples, credentials, isSandbox }: GraphiqlOptions) {
 </html>
 `;
   return {
-    // Not a string, of which each connection would keep a copy until its client has read it.
-    html: Buffer.from(html),
+    // Every browser accepts it.
     zipped: await promisify(gzip)(html),
-    etag: `"${sha256(html)}"`,
     policy: contentSecurityPolicy(scripts),
   };
 }
