@@ -18,7 +18,6 @@ import { accepted, multipartReply, type Accepted } from './formats.ts';
 import type { Asked } from './operation.ts';
 import { JSON_TYPE, type Body, type Piece, type Reply } from './reply.ts';
 import {
-  HTTP_OF_SERVICE,
   httpOf,
   isParts,
   payloadResult,
@@ -247,7 +246,6 @@ function holdValues(call: Call, { data }: Answer): void {
 /** From here on, `http` is what plugins write: neither the service nor an error at a field decides about the response. */
 function withoutHttp<R extends ExecutionResult>(result: R): R {
   const { extensions, errors = [] } = result;
-  if (extensions) Object.assign(extensions, { [HTTP_OF_SERVICE]: extensions['http'] });
   for (const of of [extensions, ...errors.map((error) => error.extensions)]) delete of?.['http'];
   return result;
 }

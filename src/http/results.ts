@@ -94,14 +94,9 @@ export function shownError(error: GraphQLError) {
   return { ...shown, ...(extensions && shownExtensions(extensions)) };
 }
 
-/** The key of what the service itself called `http`, and so neither sets the status nor the headers of the response. */
-export const HTTP_OF_SERVICE = Symbol('http of the service');
-
 /** `http` of plugins and of the gateway only sets the status and headers of the response. */
 export function shownExtensions(written: Readonly<Record<string, unknown>>) {
-  const { http: _, ...others } = written;
-  const { [HTTP_OF_SERVICE]: http } = written as { readonly [HTTP_OF_SERVICE]?: unknown };
-  const extensions = { ...others, ...(http !== undefined && { http }) };
+  const { http: _, ...extensions } = written;
   return Object.keys(extensions).length > 0 ? { extensions } : undefined;
 }
 

@@ -147,10 +147,10 @@ function said(code: string) {
   return { message: 'Not now.', extensions: { code } };
 }
 
-test('what the service calls http, and further keys of its errors, are passed on and set no status, with a plugin or without', async () => {
+test('what an error of the service calls http, and its further keys, are passed on and set no status, with a plugin or without', async () => {
   const http = { status: 418, headers: MINE };
   const error = { message: 'No.', path: ['persons'], extensions: { code: 'NO', http }, type: 'NO' };
-  const extensions = { http, cost: 1 };
+  const extensions = { cost: 1 };
   for (const plugins of [[], [everyHook()]]) {
     const gateway = await startWith(plugins);
     for (const errors of [undefined, [error]]) {
