@@ -244,15 +244,7 @@ export const variables = v.object({
     '`fatal` to `trace`, or `silent`',
   ),
   NODE_ENV: setting(
-    v.optional(
-      v.pipe(
-        v.string(),
-        v.check(
-          (text) => text === 'production' || !/^prod(uction)?$/i.test(text),
-          'must be production, in lower case: this would start a gateway for development, with GraphiQL and introspection',
-        ),
-      ),
-    ),
+    v.optional(v.string()),
     '`production`: JSON logs, no sandbox, no GraphiQL unless it is switched on',
   ),
 });
@@ -319,28 +311,16 @@ function checked(
   throw new OperatorMistakes('The configuration', mistakes);
 }
 
-/** Reports settings that are probably mistakes but do not prevent the start. */
+/** Reports a setting that is probably missing but does not prevent the start. */
 export function configWarnings({
   agent,
   recruitingUrl,
-  schemaPath,
-}: Pick<Config, 'agent' | 'recruitingUrl' | 'schemaPath'>): string[] {
-  const hasContact =
-    agent !== DEFAULT_AGENT && /^[^\s/()]+\/[^\s()]+ \([^()]*[^()\s][^()]*\)/.test(agent);
-  const isOfOther = recruitingUrl === undefined && schemaPath !== fileURLToPath(SNAPSHOT);
+}: Pick<Config, 'agent' | 'recruitingUrl'>): string[] {
+  const hasContact = agent !== DEFAULT_AGENT && /\(.+\)/.test(agent);
+  if (hasContact || recruitingUrl === undefined) return [];
   return [
-    ...(hasContact || recruitingUrl === undefined
-      ? []
-      : [
-          'RECRUITING_AGENT has no contact: services like the recruiting service refuse such requests. ' +
-            'Set it to name/version (contact), for example example-inc/1.0 (it@example.com).',
-        ]),
-    ...(isOfOther
-      ? [
-          'The sandbox has only the list `persons`, so other fields of RECRUITING_SCHEMA fail. ' +
-            'Set RECRUITING_URL to the service of that schema.',
-        ]
-      : []),
+    'RECRUITING_AGENT has no contact: services like the recruiting service refuse such requests. ' +
+      'Set it to name/version (contact), for example example-inc/1.0 (it@example.com).',
   ];
 }
 
@@ -349,18 +329,8 @@ function contradictions(
   settings: Record<string, string>,
   { hasCallers, hasSandbox }: Required<Purpose>,
 ): string[] {
-  const isUseless =
-    hasCallers && settings['TRUSTED_DOCUMENTS_ONLY'] === 'true' && !settings['TRUSTED_DOCUMENTS'];
-  return [
-    ...(settings['RECRUITING_URL'] === undefined
-      ? withoutService(settings, hasSandbox)
-      : [...linkOfOthers(settings), ...(hasCallers ? authContradictions(settings) : [])]),
-    ...(isUseless
-      ? [
-          'TRUSTED_DOCUMENTS_ONLY=true accepts only the operations of TRUSTED_DOCUMENTS, which is not set. Set it to the path of the manifest.',
-        ]
-      : []),
-  ];
+  if (settings['RECRUITING_URL'] === undefined) return withoutService(settings, hasSandbox);
+  return [...linkOfOthers(settings), ...(hasCallers ? authContradictions(settings) : [])];
 }
 
 function withoutService(settings: Record<string, string>, hasSandbox: boolean): string[] {
@@ -374,9 +344,9 @@ function withoutService(settings: Record<string, string>, hasSandbox: boolean): 
     return [`RECRUITING_URL is not set, and the sandbox is not served in production. ${set}.`];
   }
   const names = ['TOKEN_LINK', 'TOKEN_STORE', 'TOKEN_STORE_KEY', ...Object.keys(authVariables)];
-  const list = new Intl.ListFormat('en').format(
-    names.filter((name) => (settings[name] ?? settings[`${name}_FILE`]) !== undefined),
-  );
+  const list = names
+    .filter((name) => (settings[name] ?? settings[`${name}_FILE`]) !== undefined)
+    .join(', ');
   if (list === '') return [];
   return [
     `${list} without RECRUITING_URL: the sandbox would be served instead of the real service. ` +

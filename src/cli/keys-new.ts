@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { apiKeyMistakes, SCOPES } from '../config/auth.ts';
+import { apiKeyMistake, SCOPES } from '../config/auth.ts';
 import { OperatorMistake } from '../errors.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -11,8 +11,8 @@ export async function keysNew(
   // By the prefix, people and scanners for leaked secrets recognize it.
   const key = `rsk_${randomBytes(32).toString('base64url')}`;
   const hash = createHash('sha256').update(key).digest('hex');
-  const mistakes = apiKeyMistakes({ name, hash, scopes: scopes.split('+') });
-  if (mistakes.length > 0) throw new OperatorMistake(`The key ${mistakes.join(', and ')}.`);
+  const mistake = apiKeyMistake({ name, scopes: scopes.split('+') });
+  if (mistake !== undefined) throw new OperatorMistake(`The key ${mistake}.`);
   const allowed = Object.entries(SCOPES).map(
     ([scope, allows]) => `    ${scope.padEnd(8)}${allows}`,
   );

@@ -75,20 +75,12 @@ function keyEntries() {
     v.string(),
     v.rawTransform(({ dataset, addIssue }) =>
       dataset.value.split(/\s*[,\n]\s*/).map((entry, index) => {
-        const [name = '', hash = '', scopes = 'read', ...others] = entry.split(':');
-        const key: ApiKeyEntry = {
-          name,
-          hash: hash.toLowerCase(),
-          scopes: [...new Set(scopes.split('+'))],
-        };
-        const isEntry = hash !== '' && others.length === 0;
-        const mistakes = isEntry
-          ? apiKeyMistakes(key)
-          : [
-              `is not name:sha256-hex or name:sha256-hex:scopes; the command \`${KEYS_NEW}\` makes one`,
-            ];
+        const [name = '', hash = '', scopes = 'read'] = entry.split(':');
+        const granted: readonly string[] = [...new Set(scopes.split('+'))];
+        const key = { name, hash: hash.toLowerCase(), scopes: granted };
+        const mistake = ENTRY.test(entry) ? apiKeyMistake(key) : NO_ENTRY;
         // The entry is not shown, because it may be the key itself.
-        for (const mistake of mistakes) addIssue({ message: `entry ${index + 1} ${mistake}` });
+        if (mistake !== undefined) addIssue({ message: `entry ${index + 1} ${mistake}` });
         const bytes: Uint8Array = Buffer.from(key.hash, 'hex');
         return { ...key, hash: bytes };
       }),
@@ -96,42 +88,23 @@ function keyEntries() {
   );
 }
 
-interface ApiKeyEntry {
-  readonly name: string;
-  /** SHA-256 of the key, in hex. */
-  readonly hash: string;
-  readonly scopes: readonly string[];
-}
+const ENTRY = /^[^:]+:[\da-f]{64}(:[^:]+)?$/i;
+const NO_ENTRY = `is not name:sha256-hex or name:sha256-hex:scopes; the command \`${KEYS_NEW}\` makes one`;
 
-/** Describes the mistakes in an entry; the subject of each sentence is the entry. They do not quote it. */
-export function apiKeyMistakes({ name, hash, scopes }: ApiKeyEntry): string[] {
-  const mistakes: string[] = [];
+/** Describes a mistake in an entry; the subject of the sentence is the entry, which it does not quote. */
+export function apiKeyMistake({
+  name,
+  scopes,
+}: {
+  readonly name: string;
+  readonly scopes: readonly string[];
+}): string | undefined {
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name)) {
-    mistakes.push(
-      'has a name that does not consist of at most 64 letters, digits, dots, dashes and underscores',
-    );
-  }
-  if (!/^[\da-f]{64}$/.test(hash)) {
-    mistakes.push(
-      `has a hash that is not SHA-256 in 64 hex digits; the command \`${KEYS_NEW}\` makes one`,
-    );
+    return 'has a name that does not consist of at most 64 letters, digits, dots, dashes and underscores';
   }
   // Every operation needs one of these two scopes.
-  if (!scopes.includes('read') && !scopes.includes('write')) {
-    mistakes.push('has neither the scope read nor write; add one of these two');
-  }
-  return mistakes;
-}
-
-/** Describes an unknown scope; the subject of the sentence is the key. @param fieldScopes the scopes in adapters.json */
-function unknownScope(
-  scopes: readonly string[],
-  fieldScopes: Iterable<string>,
-): string | undefined {
-  const known = [...SCOPE_NAMES, ...fieldScopes];
-  return scopes.every((scope) => known.includes(scope))
-    ? undefined
-    : `has an unknown scope; the scopes are ${known.join(', ')}, and several are joined by +`;
+  if (scopes.includes('read') || scopes.includes('write')) return undefined;
+  return 'has neither the scope read nor write; add one of these two';
 }
 
 /**
@@ -146,11 +119,12 @@ export function withFieldScopes(
 ): ReturnType<typeof toAuth> {
   if (!auth) return undefined;
   const { apiKeys, jwt } = auth;
+  const known = [...SCOPE_NAMES, ...fieldScopes];
   const mistakes = apiKeys.flatMap(({ scopes }, index) => {
-    const mistake = unknownScope(scopes, fieldScopes);
-    if (mistake === undefined) return [];
+    if (scopes.every((scope) => known.includes(scope))) return [];
     return [
-      `entry ${index + 1} ${mistake}. Correct the entry, or add the scope to a field in adapters.json.`,
+      `entry ${index + 1} has an unknown scope; the scopes are ${known.join(', ')}, and several are joined by +. ` +
+        'Correct the entry, or add the scope to a field in adapters.json.',
     ];
   });
   if (mistakes.length > 0) throw new OperatorMistakes('AUTH_API_KEYS', mistakes);

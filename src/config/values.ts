@@ -34,8 +34,7 @@ export function oneOf<const Words extends readonly string[]>(
   words: Words,
   fallback: Words[number],
 ) {
-  const list = new Intl.ListFormat('en', { style: 'long', type: 'disjunction' }).format(words);
-  return v.picklist(words, `must be ${list}, for example ${fallback}`);
+  return v.picklist(words, `must be one of ${words.join(', ')}, for example ${fallback}`);
 }
 
 /** `true` or `false`. */

@@ -21,7 +21,7 @@ export function trustedDocuments({ trusted, trustedDocumentsOnly, isRouter }: Tr
   return (exchange: Exchange, params: Params): Params => {
     const { query, operationName, variables, extensions } = params;
     if (query) {
-      if (trusted && trustedDocumentsOnly && !isRouter(exchange)) throw forbidden(UNTRUSTED);
+      if (trustedDocumentsOnly && !isRouter(exchange)) throw forbidden(UNTRUSTED);
       return params;
     }
     const hash = hashOf(params);
