@@ -211,8 +211,7 @@ test('a client that stops reading pauses its walk, of large pages after 16 MB, a
 
 /** Five fields with long names, so that records are large in an answer and not in the service. */
 const WIDE = Array.from({ length: 5 }, (_, at) => `${'n'.repeat(200)}${at}: firstName`).join(' ');
-const streamOf = (first: number) =>
-  `{ allPersons(limit: 600) @stream(initialCount: ${first}) { ${WIDE} } }`;
+const WIDE_STREAM = `{ allPersons(limit: 600) @stream(initialCount: 1) { ${WIDE} } }`;
 
 /** Reads the values of an answer, which take more memory than its text. */
 const reader: Plugin = { onExecute: () => ({ onExecuteDone: () => {} }) };
@@ -229,8 +228,7 @@ test.each<[string, string, isRefused?: boolean, Plugin[]?]>([
     'records that are found in a list',
     `query ($of: [_Any!]!) { _entities(representations: $of) { ... on Person { ${WIDE} } } }`,
   ],
-  ['the first records of a stream', streamOf(600)],
-  ['nothing, if the records behind the first one are streamed', streamOf(1), false],
+  ['nothing, if the records are streamed', WIDE_STREAM, false],
 ])(
   'an answer above ANSWER_BYTES is refused, and not held: %s',
   async (_, query, isRefused = true, plugins = []) => {
@@ -305,8 +303,7 @@ test('nothing is held of what the program around the gateway executes or reads i
   }
   for (const most of [2, Infinity]) {
     let read = 0;
-    for await (const _ of (await execute(streamOf(500))) as AsyncIterable<unknown>) {
-      expect(await answerBytes()).toBeGreaterThan(0);
+    for await (const _ of (await execute(WIDE_STREAM)) as AsyncIterable<unknown>) {
       if ((read += 1) === most) break;
     }
     expect(read).toBeGreaterThan(1);
