@@ -8,15 +8,6 @@ import type { Process } from './process.ts';
 export const KINDS = ['read', 'import', 'claim', 'save', 'end'] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** What happens to a transaction: before its commit, after it, or the call hangs until its driver gives up. */
-export const INTERRUPTIONS = ['before', 'after', 'hangs'] as const;
-
-export interface Interruption {
-  readonly kind: Kind;
-  readonly what: (typeof INTERRUPTIONS)[number];
-}
-
-const HANGS_MS = 7_000;
 export const BEGINNING = Date.UTC(2026, 0, 1);
 
 /** Returns what a rule did. */
@@ -36,26 +27,22 @@ export class Database {
   state: State | null = null;
   isDown = false;
   isFull = false;
-  /** Processes with a call that hangs. */
-  readonly waiting = new Set<Process>();
-  /** Its clock, ahead of the virtual time, ms. */
-  ahead: number;
-  readonly interruptions: Interruption[] = [];
+  /** The next transactions of these kinds whose connection is lost after the commit. */
+  readonly unanswered: Kind[] = [];
   readonly #commits: (State | null)[] = [null];
   readonly #watchers = new Map<Process, () => void>();
   readonly #time: VirtualTime;
   readonly #chance: Chance;
   readonly #observer: Observer;
 
-  constructor(parts: { time: VirtualTime; chance: Chance; observer: Observer; ahead: number }) {
+  constructor(parts: { time: VirtualTime; chance: Chance; observer: Observer }) {
     this.#time = parts.time;
     this.#chance = parts.chance;
     this.#observer = parts.observer;
-    this.ahead = parts.ahead;
   }
 
   get now(): number {
-    return BEGINNING + this.#time.now + this.ahead;
+    return BEGINNING + this.#time.now;
   }
 
   open(by: Process): TokenStore {
@@ -63,7 +50,7 @@ export class Database {
       description: 'postgres://database/tokens',
       read: () =>
         by.outside(async () => {
-          await this.#call(by, 'read');
+          await this.#call(by);
           return { state: this.state, now: this.now };
         }, 'read'),
       update: (rule) => {
@@ -83,14 +70,18 @@ export class Database {
   async #update<T>(by: Process, rule: Rule<T>): Promise<T> {
     const expected = kindOf(this.state, rule(this.state, this.now).next);
     const { result, kind } = await by.outside(async () => {
-      const interruption = await this.#call(by, expected);
+      await this.#call(by);
       const done = rule(this.state, this.now);
       const kindDone = kindOf(this.state, done.next);
       if (done.next) {
         if (this.isFull) throw new StoreUnavailable('the disk of the database is full');
         if (!by.isDead) this.#commit(by, kindDone, done.next);
       }
-      if (interruption === 'after') throw new StoreUnavailable('the connection was lost');
+      const at = this.unanswered.indexOf(kindDone);
+      if (at >= 0) {
+        this.unanswered.splice(at, 1);
+        throw new StoreUnavailable('the connection was lost');
+      }
       await this.#time.sleep(this.#chance.between(1, 5));
       return { result: done.result, kind: kindDone };
     }, expected);
@@ -98,19 +89,9 @@ export class Database {
     return result;
   }
 
-  async #call(by: Process, kind: Kind): Promise<Interruption['what'] | undefined> {
+  async #call(by: Process): Promise<void> {
     await this.#time.sleep(this.#chance.between(1, 5));
     if (this.isDown || by.machine.isCutOff) throw new StoreUnavailable('it cannot be reached');
-    const index = this.interruptions.findIndex((each) => each.kind === kind);
-    if (index < 0) return undefined;
-    const [{ what }] = this.interruptions.splice(index, 1) as [Interruption];
-    if (what === 'hangs') {
-      this.waiting.add(by);
-      await this.#time.sleep(HANGS_MS);
-      this.waiting.delete(by);
-    }
-    if (what !== 'after') throw new StoreUnavailable('the connection was lost');
-    return what;
   }
 
   #commit(by: Process, kind: Kind, next: State): void {

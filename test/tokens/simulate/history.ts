@@ -18,8 +18,6 @@ import { Service, type Oddity } from './service.ts';
 
 /** How long the replicas may take to recover after the last fault. */
 const RECOVERY_MS = 60 * 60_000;
-/** A pair of unknown lifetimes is refreshed by then. */
-const MOST_OF_A_DAY_MS = 25 * 60 * 60_000;
 const LOOK_EVERY_MS = 20_000;
 
 /**
@@ -68,8 +66,6 @@ class World {
   readonly #database: Database;
   readonly #surroundings: Surroundings;
   readonly #traps: Trap[] = [];
-  /** How far the clock of the database was set back, ms. */
-  #setBack = 0;
 
   constructor(plan: Plan) {
     this.#plan = plan;
@@ -84,11 +80,11 @@ class World {
     }));
     const time = this.#time;
     const observer = (this.observer = new Observer(time, this.#machines));
-    const { life, revokesOnRefresh, refusesEarly, ahead } = plan;
+    const { life, revokesOnRefresh, refusesEarly } = plan;
     const isMute = plan.isMute && !refusesEarly;
     const ways = { life, revokesOnRefresh, refusesEarly, isMute };
     this.#service = new Service({ time, chance, observer, ...ways });
-    this.#database = new Database({ time, chance, observer, ahead });
+    this.#database = new Database({ time, chance, observer });
     observer.service = this.#service;
     observer.database = this.#database;
     this.#surroundings = {
@@ -127,7 +123,6 @@ class World {
   }
 
   #do(step: Step): void {
-    const { observer } = this;
     const database = this.#database;
     const machine = this.#machines[('by' in step ? step.by : 0) % this.#machines.length]!;
     switch (step.do) {
@@ -146,19 +141,13 @@ class World {
         return machine.process?.stopFor(step.forMs);
       case 'cutOff':
         return machine.process?.cutOffFor(step.forMs);
-      case 'folderFull':
-        return this.#during(step.forMs, (is) => (machine.folder.isFull = is));
       case 'trap':
         this.#traps.push(step.trap);
         return void this.#meet(step.oddity);
-      case 'interrupt':
-        return void database.interruptions.push(
-          ...Array.from({ length: step.times }, () => step.interruption),
-        );
+      case 'loseAnswer':
+        return void database.unanswered.push(...Array(step.times).fill(step.kind));
       case 'databaseDown':
         return this.#during(step.forMs, (is) => (database.isDown = is));
-      case 'databaseFull':
-        return this.#during(step.forMs, (is) => (database.isFull = is));
       case 'unreachable':
         return this.#during(step.forMs, (is) => (this.#service.isUnreachable = is));
       case 'goBack':
@@ -168,10 +157,6 @@ class World {
         return database.goBack(step.lost);
       case 'empty':
         return database.empty();
-      case 'databaseClock':
-        observer.onClockSetBack();
-        this.#setBack -= step.ms;
-        return void (database.ahead += step.ms);
     }
   }
 
@@ -212,20 +197,13 @@ class World {
   async recover(): Promise<void> {
     this.observer.note('all faults end');
     this.#endFaults();
-    let end = this.#time.now + RECOVERY_MS;
+    const end = this.#time.now + RECOVERY_MS;
     let codes: (string | undefined)[] = [];
-    let isPatient = false;
     while (this.#time.now < end) {
       for (const machine of this.#machines) this.#start(machine);
       await this.#time.pass(LOOK_EVERY_MS);
       codes = await this.#askAll();
       if (this.#isWell(codes)) return;
-      // A token that was revoked, or whose lifetime is unknown, is not refreshed before its time by the database's clock.
-      if (!isPatient && this.#time.now >= end - LOOK_EVERY_MS) {
-        isPatient = true;
-        await this.#time.pass(MOST_OF_A_DAY_MS + this.#setBack);
-        end = this.#time.now + RECOVERY_MS;
-      }
     }
     const { state } = this.#database;
     this.observer.violations.push(
@@ -237,7 +215,7 @@ class World {
 
   #endFaults(): void {
     this.#service.oddities.length = 0;
-    this.#database.interruptions.length = 0;
+    this.#database.unanswered.length = 0;
     Object.assign(this.#database, { isDown: false, isFull: false });
     this.#service.isUnreachable = false;
     this.#traps.length = 0;

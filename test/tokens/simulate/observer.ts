@@ -36,7 +36,6 @@ export class Observer {
   readonly #claims = new Map<Process, Claimed>();
   /** Generations that the database has lost. */
   readonly #forgotten = new Set<number>();
-  /** When it went back, or its clock did. */
   #wentBackAt = Number.NEGATIVE_INFINITY;
   /** When each refresh token was first saved. */
   readonly #saved = new Map<string, number>();
@@ -87,11 +86,6 @@ export class Observer {
     this.#expectKept();
   }
 
-  /** Claims are dated ahead then, and count as over. */
-  onClockSetBack(): void {
-    this.#wentBackAt = this.#time.now;
-  }
-
   onSend(exchange: Exchange): void {
     const { by, refreshToken, claim } = exchange;
     if (!claim) return this.#violate(`${by.name} sends without a claim`);
@@ -107,7 +101,7 @@ export class Observer {
     }
     // The service gave the same refresh token again: it is not spent.
     if (other.claim && other.claim.generation !== claim.generation) return;
-    // The database lost the claim or what was saved, or dates the claim ahead, since its clock was set back.
+    // The database lost the claim or what was saved.
     const wentBack = this.#wentBackAt >= Math.min(claim.at, other.claim?.at ?? 0);
     if (wentBack || this.#forgotten.has(claim.generation + 1)) return;
     const next = other.gave?.refreshToken;
@@ -218,10 +212,10 @@ export class Observer {
     const exchange = this.service.exchanges.find(
       (each) => each.gave?.refreshToken === refreshToken,
     );
-    // It waits for its save, which takes some ms or hangs, and does not know yet that this will fail.
+    // It waits for its save, which takes some ms, and does not know yet that this will fail.
     const runsSince = Math.max(exchange?.receivedAt ?? 0, process.wokenAt);
     const isSaving = process.isStopped || this.#time.now - runsSince < SAVE_MS;
-    if (exchange?.by === process && (isSaving || this.database.waiting.has(process))) return true;
+    if (exchange?.by === process && isSaving) return true;
     const generation = process.keeper?.health()?.generation ?? 0;
     return exchange?.claim !== undefined && generation > exchange.claim.generation;
   }

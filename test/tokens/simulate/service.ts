@@ -1,4 +1,4 @@
-import { readPair, type Pair } from '../../../src/tokens/pair.ts';
+import type { Pair } from '../../../src/tokens/pair.ts';
 import type { Exchange as Outcome, TokenService, Verdict } from '../../../src/tokens/service.ts';
 import type { Chance, VirtualTime } from './virtual-time.ts';
 import type { Claimed, Observer } from './observer.ts';
@@ -15,11 +15,7 @@ export const ODDITIES = [
   'sent twice by a proxy',
   'status 429',
   'status 500',
-  'status 403',
-  'without a refresh token',
   'the same refresh token',
-  'without an access token',
-  'without lifetimes',
 ] as const;
 
 export type Oddity = (typeof ODDITIES)[number];
@@ -73,12 +69,10 @@ export class Service {
   #issued = 0;
   #keepsTokens = false;
   #live: Issued;
-  #newest: string;
 
   constructor(options: ServiceOptions) {
     this.#options = options;
     this.#live = this.#issue();
-    this.#newest = this.#live.accessToken;
   }
 
   /** The pair whose refresh token is not spent. */
@@ -87,8 +81,12 @@ export class Service {
   }
 
   get firstPair(): Pair {
+    return this.#pairOf(this.#live);
+  }
+
+  #pairOf(issued: Issued): Pair {
     const lives = { expiresIn: this.#options.life, refreshTokenExpiresIn: REFRESH_LIFE };
-    return { ...this.#live, ...lives, name: null };
+    return { ...issued, ...lives, name: null };
   }
 
   /** Ends all access tokens. */
@@ -143,7 +141,7 @@ export class Service {
     observer.note(`${by.name} sends ${refreshToken} (${exchange.oddity ?? 'as usual'})`);
     observer.onSend(exchange);
     this.exchanges.push(exchange);
-    const outcome = await by.outside(() => this.#answer(exchange, pair), 'answer');
+    const outcome = await by.outside(() => this.#answer(exchange), 'answer');
     exchange.isOver = true;
     if (outcome.kind === 'granted') exchange.receivedAt = time.now;
     observer.note(`${by.name} hears ${outcome.kind}${'why' in outcome ? ` (${outcome.why})` : ''}`);
@@ -151,7 +149,7 @@ export class Service {
   }
 
   /** A process that was stopped for longer than it waits finds the answer on waking: the answer counts. */
-  async #answer(exchange: Exchange, pair: Pair): Promise<Outcome> {
+  async #answer(exchange: Exchange): Promise<Outcome> {
     const { time } = this.#options;
     const patience = Promise.withResolvers<Outcome>();
     const giveUp = () => {
@@ -159,13 +157,13 @@ export class Service {
       else patience.resolve({ kind: 'unclear', why: 'no answer', answer: null });
     };
     const timer = time.after(PATIENCE_MS, giveUp);
-    const outcome = await Promise.race([this.#serve(exchange, pair), patience.promise]);
+    const outcome = await Promise.race([this.#serve(exchange), patience.promise]);
     if (outcome === 'nothing') return patience.promise;
     timer.cancelled = true;
     return outcome;
   }
 
-  async #serve(exchange: Exchange, pair: Pair): Promise<Outcome | 'nothing'> {
+  async #serve(exchange: Exchange): Promise<Outcome | 'nothing'> {
     const { time, chance, observer } = this.#options;
     const { oddity } = exchange;
     await time.sleep(chance.between(1, 60));
@@ -173,7 +171,7 @@ export class Service {
     if (unprocessed) return unprocessed;
     if (oddity === 'processed after its client has given up')
       await time.sleep(PATIENCE_MS + 10_000);
-    const outcome = this.#process(exchange, pair);
+    const outcome = this.#process(exchange);
     observer.note(`the service ${exchange.gave ? 'takes' : 'rejects'} ${exchange.refreshToken}`);
     await time.sleep(chance.between(1, 60));
     switch (oddity) {
@@ -185,43 +183,27 @@ export class Service {
         await time.sleep(LATE_MS);
         return outcome;
       case 'sent twice by a proxy':
-        return this.#process(exchange, pair);
+        return this.#process(exchange);
       default:
         return outcome;
     }
   }
 
-  #process(exchange: Exchange, pair: Pair): Outcome {
+  #process(exchange: Exchange): Outcome {
     const { refusesEarly, revokesOnRefresh, time } = this.#options;
     const before = this.#live;
     if (exchange.refreshToken !== before.refreshToken) return { kind: 'invalid-grant' };
     // One that does not renew refresh tokens would go by an access token that nobody received.
-    const works = (this.#works.get(this.#newest) ?? 0) > time.now;
+    const works = (this.#works.get(before.accessToken) ?? 0) > time.now;
     if (refusesEarly && works && !this.#keepsTokens) return { kind: 'invalid-grant' };
-    const { oddity } = exchange;
-    const givesAccess = oddity !== 'without an access token';
-    // A service that issues no new access token does not end the old one.
-    if (revokesOnRefresh && givesAccess) this.#works.clear();
+    if (revokesOnRefresh) this.#works.clear();
     this.#live = this.#issue();
     // A service that does not renew refresh tokens continues without renewing them.
-    this.#keepsTokens ||=
-      oddity === 'without a refresh token' || oddity === 'the same refresh token';
+    this.#keepsTokens ||= exchange.oddity === 'the same refresh token';
     if (this.#keepsTokens) this.#live = { ...this.#live, refreshToken: before.refreshToken };
-    if (givesAccess) this.#newest = this.#live.accessToken;
     exchange.gave = this.#live;
     exchange.spends = !this.#keepsTokens;
-    const received = readPair(
-      {
-        ...(givesAccess && { access_token: this.#live.accessToken }),
-        ...(oddity !== 'without a refresh token' && { refresh_token: this.#live.refreshToken }),
-        ...(oddity !== 'without lifetimes' && {
-          expires_in: this.#options.life,
-          refresh_token_expires_in: REFRESH_LIFE,
-        }),
-      },
-      pair,
-    );
-    return { kind: 'granted', pair: received! };
+    return { kind: 'granted', pair: this.#pairOf(this.#live) };
   }
 
   #issue(): Issued {
@@ -237,5 +219,4 @@ const UNPROCESSED: Readonly<Record<string, Outcome | 'nothing'>> = {
   'no answer': 'nothing',
   'status 429': { kind: 'unsent', why: 'status 429', retryAfter: 5 },
   'status 500': { kind: 'unclear', why: 'status 500', answer: 'Oops' },
-  'status 403': { kind: 'unsent', why: 'status 403' },
 };
