@@ -18,8 +18,6 @@ export interface Lifetimes {
 const DAY = 86_400;
 /** Of the recruiting service (recruiting-service-api.md, 2.1). */
 const DOCUMENTED: Lifetimes = { accessToken: DAY, refreshToken: 120 * DAY };
-/** A refresh token with a shorter life than this is a mistake of the service: obeying it would refresh all the time. */
-const SHORTEST_REFRESH_LIFE = 600;
 /** 100 years. Times that follow from a much longer life are no numbers in JSON, and would be due at once. */
 export const LONGEST_LIFE = 36_525 * DAY;
 
@@ -48,9 +46,8 @@ export function readPair(
   return {
     accessToken: pair.accessToken,
     refreshToken: pair.refreshToken,
-    expiresIn: seconds(set['expires_in'], 1) ?? lifetimes.accessToken,
-    refreshTokenExpiresIn:
-      seconds(set['refresh_token_expires_in'], SHORTEST_REFRESH_LIFE) ?? lifetimes.refreshToken,
+    expiresIn: seconds(set['expires_in']) ?? lifetimes.accessToken,
+    refreshTokenExpiresIn: seconds(set['refresh_token_expires_in']) ?? lifetimes.refreshToken,
     name: text(set['name']) ?? before?.name ?? null,
   };
 }
@@ -70,9 +67,7 @@ function text(value: unknown): string | undefined {
   return trimmed === '' ? undefined : trimmed;
 }
 
-function seconds(value: unknown, least: number): number | undefined {
+function seconds(value: unknown): number | undefined {
   const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
-  return typeof number === 'number' && number >= least && number <= LONGEST_LIFE
-    ? number
-    : undefined;
+  return typeof number === 'number' && number >= 1 && number <= LONGEST_LIFE ? number : undefined;
 }
