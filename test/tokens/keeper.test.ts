@@ -57,6 +57,8 @@ type Step = number | Faults | ((world: World) => unknown) | readonly Step[];
 interface Faults {
   /** How far the clock of the store was set ahead, ms. */
   ahead?: number;
+  /** How long the machine was suspended, ms: its wall clock went on. */
+  suspended?: number;
   /** Calls of the store fail so. */
   read?: Error | undefined;
   update?: Error | undefined;
@@ -184,6 +186,14 @@ test.each<Row>([
       sends(1),
       'access-next',
     ],
+  },
+  {
+    fault: 'a machine that is suspended after its claim: nothing is sent on waking',
+    set: imported(),
+    faults: { meanwhile: { suspended: MINUTE } },
+    happens: [100],
+    troubles: ['late'],
+    stored: { generation: 1, claim: null },
   },
   {
     fault: 'another process wins, and saves its pair after this one is refused: that pair is used',
@@ -594,7 +604,8 @@ async function worldOf({
       },
     },
     service: {
-      exchange: async ({ refreshToken }) => {
+      exchange: async ({ refreshToken }, maySend) => {
+        if (!maySend()) return UNSENT;
         const answer = faults.exchange ?? answers[sent.length];
         const line = `${refreshToken} is sent`;
         sent.push(line);
@@ -611,7 +622,12 @@ async function worldOf({
     serviceUrl: values.SERVICE,
     by: 'test/1',
     meansExpired: (detail) => detail === 'token_expired',
-    clock: { now, elapsed: () => time.now, sleep: sleepIn(time), timer: () => () => {} },
+    clock: {
+      now: () => now() + (faults.suspended ?? 0),
+      elapsed: () => time.now,
+      sleep: sleepIn(time),
+      timer: () => () => {},
+    },
     log,
     random: () => 0,
     link: link === undefined ? undefined : { read: () => readLink(link) },
