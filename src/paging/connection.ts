@@ -201,9 +201,6 @@ async function readUpTo<R>(
   return known ?? lastOf(list.inTurn(walk), border, last + 1);
 }
 
-/** How many more records than the index knows may be in front of the border before the whole list is walked, in pages. */
-const GROWN = [0, 4];
-
 /** Reads only the pages in front of the border that the index knows. @returns undefined if they are not enough */
 async function readKnown<R>(
   list: ConnectedList<R>,
@@ -213,15 +210,13 @@ async function readKnown<R>(
   const index = list.indexes.get(list.name);
   const late = index && pagesBefore(index, border, last + 1);
   if (!late) return undefined;
-  for (const grown of border === null ? [Infinity] : GROWN) {
-    const records = late.records + grown * list.size.limit;
-    const run = await unlessRefused(
-      lastOf(walkList(list, { after: late.after, records }), border, last + 1),
-    );
-    if (run instanceof CursorRefusedError) return undefined;
-    if (run.isMet) return run.places.length > last || late.after === null ? run : undefined;
-  }
-  return undefined;
+  // At least a whole page, which costs no more: some records may have been inserted since.
+  const records = border === null ? undefined : Math.max(late.records, list.size.limit);
+  const run = await unlessRefused(
+    lastOf(walkList(list, { after: late.after, records }), border, last + 1),
+  );
+  if (run instanceof CursorRefusedError || !run.isMet) return undefined;
+  return run.places.length > last || late.after === null ? run : undefined;
 }
 
 /** Returns where to begin for this many records in front of a border, and how many records that is with the border. */

@@ -45,7 +45,6 @@ class ParallelWalk<R> {
   }
 
   async *pages(): WalkedPages<R> {
-    const { seen } = this.#options;
     try {
       let number = yield* this.#begin();
       while (number !== undefined) {
@@ -53,10 +52,7 @@ class ParallelWalk<R> {
         const page: ReadPage<R> = (await this.#ahead.read(number))!;
         yield this.#take(page);
         if (this.#isEnd(page)) return;
-        // Once ids repeat, records that two pages share would be returned twice.
-        const next: number | undefined = seen.idsAreUnique
-          ? await this.#ahead.following(page, number)
-          : undefined;
+        const next: number | undefined = await this.#ahead.following(page, number);
         number = next ?? (yield* this.#readOnBehind(page, number + 1));
       }
     } finally {
@@ -140,9 +136,6 @@ class ParallelWalk<R> {
 /** Pages of a walk up to one of the index, whose number is returned; undefined at the end of the list. */
 type PagesUntil<R> = AsyncGenerator<WalkedPage<R>, number | undefined, undefined>;
 
-/** The most pages to go back at a time: a walk that goes back too far returns no new record for too long. */
-const MAX_STEP = 100;
-
 /** Remembers the cursors of the pages that a walk has returned since the last one that was read in sequence. */
 class ReturnedPages<R> {
   readonly #ahead: PagesAhead<R>;
@@ -177,7 +170,7 @@ class ReturnedPages<R> {
    */
   async readEndAgain(): Promise<ReadPage<R> | undefined> {
     const cursors = this.#cursors;
-    for (let back = 1; back < cursors.length; back += Math.min(back, MAX_STEP)) {
+    for (let back = 1; back < cursors.length; back *= 2) {
       const page = await this.#ahead.readAgain(cursors.at(-back)!);
       if (page && this.#repeats(page)) return page;
     }

@@ -41,7 +41,7 @@ const READS: Read[] = [
     ({ service }) => {
       const persons = service.persons.all().filter((_, at) => at % 7 === 3);
       const ids = persons.map(({ id }) => id);
-      return entities('Person', ids, 'id firstName');
+      return entities('Person', ids, 'id firstName other: firstName');
     },
     30,
   ],
