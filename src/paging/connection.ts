@@ -3,7 +3,7 @@ import { cursorsOf, decodeCursor, type Position } from './cursor.ts';
 import { walkList, type PagedList } from './list-walk.ts';
 import { positionsIn, type PageIndex } from './page-index.ts';
 import { causeOf, CursorRefusedError, unlessRefused, type ReadPage } from './page.ts';
-import { cursorLost, locate, walkBehind } from './resume.ts';
+import { behindPage, cursorLost, locate, walkBehind } from './resume.ts';
 import type { WalkedPages } from './walk.ts';
 
 /*
@@ -154,9 +154,13 @@ async function readBackward<R>(
   if (own) return show(own, true);
   if (before.id === null) throw noId();
   const run = await readUpTo(list, before.id, last, after);
-  // A record in front of `after` ends nothing: section 4.4, ApplyCursorsToEdges.
-  if (run.isMet || after) return show(run.places, true);
-  throw cursorLost();
+  if (run.isMet) return show(run.places, true);
+  const border = await borderOfGone(list, before);
+  // It is in front of `after`, so it ends nothing: section 4.4, ApplyCursorsToEdges.
+  if (border === before.id) return show(run.places, true);
+  if (border === null) return show(run.places, false);
+  const upTo = await readUpTo(list, border, last, after);
+  return show(upTo.places, upTo.isMet);
 }
 
 /**
@@ -248,6 +252,26 @@ async function lastOf<R>(
   return { places, isMet: border === null };
 }
 
+/**
+ * Returns the record in front of which the edges end if the record of `before` is gone: the first one behind its page,
+ * so that records repeat, and none is skipped.
+ *
+ * @returns its id; null: the end of the list; the id of `before` itself if that is not gone
+ * @throws CURSOR_INVALID if where the record stood is unknown; BAD_USER_INPUT if it has no id in this selection
+ */
+async function borderOfGone<R>(list: ConnectedList<R>, before: Position): Promise<string | null> {
+  const { read, offset, refused } = await locate(list, before, 0);
+  // One that fails in this selection has no id: the walk came by without meeting it.
+  if (offset !== undefined && read.at(-1)!.ids[offset] === null) throw noId();
+  if (offset !== undefined) return before.id;
+  const { next, mayHaveSlid } = await behindPage(list, before, read);
+  if (refused || next === undefined) throw cursorLost(refused?.cause);
+  if (!mayHaveSlid) return next;
+  // If the page now ends earlier in the list, only the end of the list is late enough.
+  if (read.at(-1)!.hasNextPage) throw cursorLost();
+  return null;
+}
+
 function placesOf<R>(page: ReadPage<R>): Place<R>[] {
   return page.ids.map((_, offset) => ({ page, offset }));
 }
@@ -276,7 +300,7 @@ function edgesOf<R>(list: string, places: readonly Place<R>[]): Edge<R>[] {
 function noId(): Error {
   return codedError(
     'BAD_USER_INPUT',
-    'The record of `before` has no id, so it cannot be found in other pages. Page forward, with `first` and `after`.',
+    'The record of `before` has no id, or fails with these fields, so it cannot be found in other pages. Page forward, with `first` and `after`.',
   );
 }
 

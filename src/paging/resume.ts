@@ -1,6 +1,8 @@
 import { codedError } from '../errors.ts';
 import type { Position } from './cursor.ts';
+import { identityHash } from './identities.ts';
 import { walkList, type PagedList } from './list-walk.ts';
+import { positionsIn, type PageIndex } from './page-index.ts';
 import { CursorRefusedError, ReadPage, unlessRefused } from './page.ts';
 import type { WalkedPages } from './walk.ts';
 
@@ -17,7 +19,7 @@ import type { WalkedPages } from './walk.ts';
  *     gone              after -> a b c e f              nothing is dropped: `a` to `c` repeat, and nothing is skipped
  *
  * If the record was the last one of its page, the service's own `end` leads behind it with one request, as for its other
- * clients.
+ * clients. Only if the page index shows that another record should follow is the page read again.
  *
  * Where cursors are offsets, `after` leads too far once records in front of the page were removed. `d` may then be in
  * front of its page, so it is looked for from the start of the list.
@@ -57,11 +59,16 @@ async function startBehind<R>(
   records: number,
 ): Promise<Start<R>> {
   const behind = await behindEnd(list, position, records);
-  if (behind) return { page: behind, dropped: 0 };
-  const located = await locate(list, position, records);
-  const page = located.read.at(-1);
-  return page && located.offset !== undefined
-    ? { page, dropped: located.offset + 1 }
+  if (behind && mayFollow(list.indexes.get(list.name), position, behind))
+    return { page: behind, dropped: 0 };
+  const located = await locate(list, position, behind ? 0 : records);
+  const { read, offset, refused } = located;
+  const page = read.at(-1);
+  // A cursor that is refused is no offset, so the other one leads to the right place.
+  const isConfirmed = refused || (page?.endCursor === position.end && offset === position.size - 1);
+  if (behind && isConfirmed) return { page: behind, dropped: 0 };
+  return page && offset !== undefined
+    ? { page, dropped: offset + 1 }
     : behindGone(list, position, located);
 }
 
@@ -75,6 +82,22 @@ async function behindEnd<R>(
   const behind = await unlessRefused(readPage(list, end, records));
   return behind instanceof CursorRefusedError ? undefined : behind;
 }
+
+/** Whether a page may follow a record: false if another record followed it when the list was walked. */
+function mayFollow(index: PageIndex | undefined, { id }: Position, behind: ReadPage): boolean {
+  const [next] = behind.ids;
+  if (!index || id === null || next === null || (next === undefined && behind.hasNextPage))
+    return true;
+  const known = positionsIn(index, [id]).get(id);
+  if (!known) return true;
+  const rest = index.pages[known.page]!.hashes.slice(known.offset + 1);
+  const following = index.pages[known.page + 1];
+  const expected = rest[0] ?? (following ? following.hashes[0] : END);
+  return expected === undefined || expected === (next === undefined ? END : identityHash(next));
+}
+
+/** Never the hash of an identity. */
+const END = 0;
 
 /** The pages that were read for a record, one behind the other from the start of its page on. */
 interface Located<R> {
@@ -109,7 +132,7 @@ export async function locate<R>(
     const next = nextCursor(page);
     const located = count > offset || next === undefined ? recordIn(read, position) : undefined;
     if (count > offset) past += 1;
-    // Beyond its own page too: see `mayHaveSlid`.
+    // Beyond its own page too: see `behindPage`.
     const isFar = count > Math.max(offset + list.size.limit, position.size) || past > MAX_PAGES;
     if (located || isFar || next === undefined) return located ?? { read };
     after = next;
@@ -146,7 +169,7 @@ async function behindGone<R>(
   { read, refused }: Located<R>,
 ): Promise<Start<R>> {
   const [own] = read;
-  if (own && (own.after === null || !(await mayHaveSlid(list, position, read))))
+  if (own && (own.after === null || !(await behindPage(list, position, read)).mayHaveSlid))
     return { page: own, dropped: 0 };
   const head = own?.ids[0] ?? null;
   let start: ReadPage<R> | undefined;
@@ -169,24 +192,29 @@ async function behindGone<R>(
  */
 const MAX_PAGES = 20;
 
-/**
- * Returns whether the page of a record that is gone may now be between other records. If as many records as before are
- * between its two cursors although one of them is gone, the cursors are offsets, or another record was inserted; the two
- * cases look the same.
- *
- * @param read the pages from the start of the record's page on
- */
-async function mayHaveSlid<R>(
+/** The end of a page whose record is gone. */
+interface PageEnd {
+  /** The id of the record behind the page; null at the end of the list, undefined if that is unknown. */
+  readonly next: string | null | undefined;
+  /**
+   * Whether the page may now be between other records. If as many records as before are between its two cursors
+   * although one of them is gone, the cursors are offsets, or another record was inserted; the two cases look the same.
+   */
+  readonly mayHaveSlid: boolean;
+}
+
+/** @param read the pages from the start of the record's page on */
+export async function behindPage<R>(
   list: PagedList<R>,
   { end, size }: Position,
   read: readonly ReadPage<R>[],
-): Promise<boolean> {
+): Promise<PageEnd> {
   const ids = read.flatMap((page) => page.ids);
   const behind = end === null ? undefined : await unlessRefused(readPage(list, end, 1));
-  if (behind instanceof CursorRefusedError) return false;
+  if (behind instanceof CursorRefusedError) return { next: undefined, mayHaveSlid: false };
   const next = behind?.ids[0] ?? null;
   const between = next === null ? -1 : ids.indexOf(next);
-  return between < 0 ? ids.length <= size : between === size;
+  return { next, mayHaveSlid: between < 0 ? ids.length <= size : between === size };
 }
 
 async function readPage<R>(

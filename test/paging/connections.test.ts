@@ -4,6 +4,25 @@ import { readConnection } from '../../src/paging/connection.ts';
 import { KINDS } from '../service/list-model.ts';
 import { World } from './world.ts';
 
+test('a record of `before` that fails with the fields of the connection is an error, unless its own page holds the window', async () => {
+  for (const kind of KINDS) {
+    const { list } = new World(30, { kind, limit: 6 });
+    const { edges } = await readConnection(list, { first: 30 });
+    const failing = (serial: number): typeof list => ({
+      ...list,
+      fetchPage: async (...of) => {
+        const page = await list.fetchPage(...of);
+        const ids = page.ids.map((id, at) => (page.records[at] === serial ? null : id));
+        return { ...page, ids };
+      },
+    });
+    const before = (serial: number) =>
+      readConnection(failing(serial), { last: 2, before: edges[serial]!.cursor() });
+    await expect(before(13)).rejects.toMatchObject({ extensions: { code: 'BAD_USER_INPUT' } });
+    expect((await before(16)).edges.map(({ record }) => record)).toEqual([14, 15]);
+  }
+});
+
 /** The cursor of a record, of a page of 10 records behind the first `skipped` ones. */
 async function cursorOf(world: World, serial: number, skipped: number): Promise<string> {
   let after: string | null = null;
@@ -30,6 +49,11 @@ test.each(KINDS)(
 
 test('many records that were removed in front of a page do not hide its records', async () => {
   const removed = Array.from({ length: 20 }, (_, serial) => serial);
+  const walked = new World(300, { kind: 'position' });
+  await walked.drain();
+  const last = (await walked.read({ first: 50 })).cursors[49]!;
+  walked.remove(...removed);
+  expect((await walked.read({ first: 2, after: last })).records).toEqual([50, 51]);
   const world = new World(137, { kind: 'position' });
   const cursor = await cursorOf(world, 55, 50);
   world.remove(...removed);

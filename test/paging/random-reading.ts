@@ -464,10 +464,9 @@ function expectWindow(reading: Reading, window: ConnectionPage, ends: Ends): voi
     return isNext && isPrevious && isEqual(window.records, between.slice(start));
   };
   const isWindow = last === null ? isForward : isBackward;
-  const isOne = startsOf(reading, after).some((start) => {
-    const end = endOf(reading, before, start);
-    return isWindow(all.slice(start, end), end);
-  });
+  const isOne = startsOf(reading, after).some((start) =>
+    endsOf(reading, before, start, last).some((end) => isWindow(all.slice(start, end), end)),
+  );
   expect(isOne, JSON.stringify({ window, ends, all })).toBe(true);
 }
 
@@ -484,10 +483,24 @@ function startsOf(reading: Reading, after: Taken | undefined): number[] {
   return range(0, own || (next === undefined ? all.length : all.indexOf(next)));
 }
 
-/** Where a connection in front of a record ends: one that is gone, or in front of `after`, ends nothing. */
-function endOf(reading: Reading, before: Taken | undefined, start: number): number {
-  const own = before ? reading.shown.indexOf(before.record) : -1;
-  return own >= start ? own : reading.shown.length;
+/** Where a connection in front of a record may end: if the record is gone, behind all that preceded it. */
+function endsOf(
+  reading: Reading,
+  before: Taken | undefined,
+  start: number,
+  last: number | null,
+): number[] {
+  const all = reading.shown;
+  const own = before ? all.indexOf(before.record) : -1;
+  if (own >= start) return [own];
+  if (!before || last === null) return [all.length];
+  if (reading.hasMoved(before)) return range(start, all.length);
+  // In front of `after` it ends nothing.
+  if (own >= 0) return [all.length];
+  const previous = before.list
+    .slice(0, before.list.indexOf(before.record))
+    .findLast((record) => all.includes(record));
+  return range(previous === undefined ? 0 : all.indexOf(previous) + 1, all.length);
 }
 
 function range(from: number, to: number): number[] {
