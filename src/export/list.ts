@@ -49,9 +49,8 @@ export async function exportedList(
   gateway: Gateway,
   signal: AbortSignal,
 ): Promise<ExportedList> {
-  const schema = await schemaOf(gateway, signal);
-  const { name, record } = connectionOf(field, schema);
-  const selection = fields ?? plainFields(record);
+  const name = field.endsWith(SUFFIX) ? field : `${field}${SUFFIX}`;
+  const selection = fields ?? plainFields(await recordOf(name, gateway, signal));
   const keys = keysOf(selection);
   const call = (first: number) =>
     `query Export($after: String) { ${LIST_KEY}: ${name}(after: $after first: ${first} ${args}\n)`;
@@ -68,7 +67,8 @@ export async function exportedList(
     );
   };
   const mistake = await mistakeIn(`{ ${selection}\n}`);
-  if (mistake !== undefined) throw new OperatorMistake(`${mistake} Correct --fields or --args.`);
+  if (mistake !== undefined)
+    throw new OperatorMistake(`${mistake} Correct the list, --fields or --args.`);
   const hasId = (await mistakeIn('{ id }')) === undefined;
   const node = `{ ${hasId ? `${ID_KEY}: id ` : ''}${selection}\n}`;
   return {
@@ -111,27 +111,29 @@ async function dataOf(gateway: Gateway, query: string, signal: AbortSignal): Pro
   return data;
 }
 
-/** The connection of a list. */
-interface Connection {
-  readonly name: string;
-  /** Undefined if the gateway does not show its schema. */
-  readonly record: GraphQLNamedType | undefined;
-}
-
 const SUFFIX = 'Connection';
 
-/** Finds the connection of a list by its name, or by that of the list. @throws OperatorMistake */
-function connectionOf(field: string, schema: GraphQLSchema | undefined): Connection {
-  const name = field.endsWith(SUFFIX) ? field : `${field}${SUFFIX}`;
-  if (!schema) return { name, record: undefined };
+/**
+ * Finds the type of the records of a list.
+ *
+ * @param connection its name
+ * @returns undefined if the gateway does not show its schema
+ * @throws OperatorMistake, GatewayFailure
+ */
+async function recordOf(
+  connection: string,
+  gateway: Gateway,
+  signal: AbortSignal,
+): Promise<GraphQLNamedType | undefined> {
+  const schema = await schemaOf(gateway, signal);
+  if (!schema) return undefined;
   const root = schema.getQueryType()!.getFields();
-  const record = nodesOf(root[name]);
-  if (record && root[name]?.args.some((each) => each.name === 'after')) return { name, record };
+  const record = nodesOf(root[connection]);
+  if (record) return record;
   const lists = Object.values(root).filter((each) => each.name.endsWith(SUFFIX) && nodesOf(each));
-  const names = lists.map((each) => each.name.slice(0, -SUFFIX.length)).join(', ');
+  const names = lists.map(({ name }) => name.slice(0, -SUFFIX.length)).join(', ');
   throw new OperatorMistake(
-    `There is no list ${JSON.stringify(field)} with a connection to export. ` +
-      (names === '' ? '`schema explain` says why.' : `Choose one of these: ${names}.`),
+    `There is no list with ${JSON.stringify(connection)} to export. Choose one of these: ${names || 'none; `schema explain` says why'}.`,
   );
 }
 

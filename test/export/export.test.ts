@@ -140,15 +140,15 @@ test('values that the service cannot give are null, and the exit code says so', 
 });
 
 test.each<[string, string | undefined, string, RegExp]>([
-  ['people', undefined, '', /no list "people" .* these: persons, members, twins\./],
+  ['people', undefined, '', /no list with "peopleConnection" .* these: persons, members, twins\./],
   ['members', undefined, '', /several types\. Name .* with --fields/],
-  ['persons { id }', 'id', '', /no list "persons \{ id \}"/],
+  ['persons { id }', 'id', '', /Cannot query field.* Correct the list/],
   ['persons', 'id } other: allPersons { id', '', /--fields .* written as in GraphQL/],
   ['persons', '{id firstName}', '', /--fields cannot be read.* without braces around/],
   ['persons', 'id } query { persons', '', /--fields cannot be read/],
-  ['persons', 'id @skip(if: $x)', '', /"\$x" is not defined.* Correct --fields/],
-  ['persons', 'nobody', '', /Cannot query field "nobody".* Correct --fields/],
-  ['persons', 'id', '--args foo', /Syntax Error.* Correct --fields or --args/],
+  ['persons', 'id @skip(if: $x)', '', /"\$x" is not defined.* Correct the list/],
+  ['persons', 'nobody', '', /Cannot query field "nobody".* Correct the list/],
+  ['persons', 'id', '--args foo', /Syntax Error.* Correct the list, --fields or/],
   ['persons', 'id', '--args first:3', /only one argument named "first"/],
   ['persons', 'id', '--resume', /--resume continues a file\. Name it with --output/],
   [
