@@ -26,8 +26,8 @@ const STATES = {
 type TokenReport = ReturnType<typeof reportOn>;
 
 /** What `tokens status` reports. Contains no secrets. The facts about tokens are absent if the store has none. */
-function reportOn({ state, now, config, store, emergency }: ReadTokens) {
-  const waiting = emergency.read().filter((file) => mayBeNewer(file, state, config.recruitingUrl));
+function reportOn({ state, now, store, emergency }: ReadTokens) {
+  const waiting = emergency.read().filter((file) => mayBeNewer(file, state));
   const facts = { now, isUnsaved: waiting.length > 0, isUnauthorized: false };
   // The next start, or `tokens recover`, saves the pair that waits.
   const troubles: Trouble[] = !state && facts.isUnsaved ? ['unsaved'] : troublesOf(state, facts);
@@ -42,10 +42,9 @@ function reportOn({ state, now, config, store, emergency }: ReadTokens) {
 }
 
 /** Whether a file may hold a pair that the store lacks. */
-function mayBeNewer(file: Unsaved, state: State | null, recruitingUrl: string | undefined) {
-  if ('why' in file) return true;
-  const { id, service, generation } = file.received;
-  if (!state) return recruitingUrl === undefined || service === recruitingUrl;
+function mayBeNewer(file: Unsaved, state: State | null): boolean {
+  if ('why' in file || !state) return true;
+  const { id, generation } = file.received;
   return id === state.id && generation > state.generation;
 }
 

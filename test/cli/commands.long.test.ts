@@ -74,11 +74,6 @@ test('keys new makes a key of 32 random bytes, shown once, says what its scopes 
   expect(auth?.apiKeys).toEqual([{ name: 'portal', hash, scopes: ['read', 'router'] }]);
 });
 
-test('a new key may read, if nothing else is said', async () => {
-  const { stdout } = await runHere(['keys', 'new', 'portal']);
-  expect(stdout).toMatch(/^ {4}portal:[0-9a-f]{64}:read$/m);
-});
-
 /** A manifest in which two operations have the same id. */
 const APOLLO = {
   format: 'apollo-persisted-query-manifest',

@@ -174,7 +174,6 @@ const CAUSES = {
     await alter({ claim: claimed(), expiresAt: Date.now() });
     service.answerChecks(BROKEN);
   },
-  'a set that has ended by the clock': ({ alter }) => alter({ savedAt: Date.now() - 121 * DAY }),
   'a set that was moved': ({ alter }) => alter({ movedTo: 'sqlite:/elsewhere.db' }),
   'a pause that the service asked for': ({ alter }) => alter({ notBefore: Date.now() + 600_000 }),
   'the exchange of another process': async ({ update }) =>
@@ -218,17 +217,9 @@ const CAUSES = {
     await waitingPair(operator);
     rmSync(operator.storePath);
   },
-  'an emergency file of another service, and an empty store': async (operator) => {
-    await waitingPair(operator, { service: 'https://other.example.com' });
-    return { env: emptyStore(operator) };
-  },
   'an emergency file, and an empty store': async (operator) => {
     await waitingPair(operator);
     return { env: emptyStore(operator) };
-  },
-  'an emergency file, and neither RECRUITING_URL nor a token': async (operator) => {
-    await waitingPair(operator);
-    return { env: { ...emptyStore(operator), RECRUITING_URL: '' } };
   },
   // Stores that cannot be used
   'a store with another key': async (operator) => {
@@ -383,7 +374,6 @@ test.each<Row>([
   ['import', 'a foreign link', /RECRUITING_URL is .*TOKEN_LINK_ORIGIN=/s, kept(2)],
   ['status', 'nothing', IN_FULL, ok(1, 2)],
   ['status --json', 'nothing', AS_JSON, ok(1, 2)],
-  ['status', 'a service that is down', /healthy/, ok(1, 2)],
   ['status', 'no RECRUITING_URL', /healthy/, ok(1, 2)],
   ['status', 'a lost set', /State +LOST\n[^]*Refresh token +has ended[^]*lost: /, hasNone('lost')],
   ['status', 'a lost answer', /Unclear +the last[^]*Run `tokens re/, trouble('uncertain', 2)],
@@ -394,19 +384,7 @@ test.each<Row>([
   ['status', 'the exchange of another process', /Under way +host\/1 began/, ok(1, 2)],
   ['status', 'a refusal of revoked tokens', /Refused +once: too early, or/, trouble('late', 2)],
   ['status', 'a move', /MOVED to another store\n[^]*\(sqlite:\/.*other\.db\)/, hasNone('moved')],
-  [
-    'status',
-    'an emergency file of another service, and an empty store',
-    HAS_NO_FILE,
-    hasNone('missing'),
-  ],
   ['status', 'an emergency file, and an empty store', /\n {2}unsaved: /, trouble('unsaved')],
-  [
-    'status',
-    'an emergency file, and neither RECRUITING_URL nor a token',
-    /\n {2}unsaved: /,
-    trouble('unsaved'),
-  ],
   ['check', 'nothing', /accepts the access token, and answers a query\.$/m, ok(1, 2)],
   ['check', 'an expired access token', /has expired\. .*otherwise run `tokens refresh`/],
   ['check', 'a refused access token', /\(user_blocked\)\. The service refuses .*account/],
@@ -431,7 +409,6 @@ test.each<Row>([
   ['recover', 'a lost answer, and the last refusal', /No other pair.*tokens import/, lost(3)],
   ['recover', 'a refusal of revoked tokens', /once: [^]*--replace/, fails(3, { refusals: 2 })],
   ['recover', 'a lost set', /does not work any more[^]*nothing was lost/, ok(2, 3)],
-  ['recover', 'a set that has ended by the clock', /has reached its end[^]*was lost/, ok(2, 3)],
   ['recover', 'an answer with a pair', /answer .* is kept, and .* nothing was lost/, ok(2, 3)],
   [
     'recover',
