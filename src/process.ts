@@ -1,23 +1,14 @@
 import process from 'node:process';
-import { systemClock } from './clock.ts';
 
 // Arguments may be secret (a token link), and every user of this machine can read process titles.
 const args = process.argv.slice(2);
 process.title = 'recruiting-subgraph';
 
 const stop = new AbortController();
-const hurry = new AbortController();
-/** Terminals and systemd signal the whole process group, and npm forwards the signal too: it arrives twice. */
-const ECHO_MS = 1_000;
-let signalledAt = 0;
-// Not `once`: the default action of a second signal would end the process before a token pair is saved.
+// Not `once`: the default action of a second signal would end the process before a token pair is saved. Terminals and
+// systemd signal the whole process group, and npm forwards the signal too: it arrives twice.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-  process.on(signal, () => {
-    if (!stop.signal.aborted) {
-      signalledAt = systemClock.elapsed();
-      stop.abort();
-    } else if (systemClock.elapsed() - signalledAt >= ECHO_MS) hurry.abort();
-  });
+  process.on(signal, () => stop.abort());
 }
 // A closed stdout or stderr (EPIPE) must not end the process, least of all during an exchange.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
@@ -34,7 +25,6 @@ process.exitCode = await run(args, {
   stderr: process.stderr,
   onExit: (listener) => void process.on('exit', listener),
   stop: stop.signal,
-  hurry: hurry.signal,
 });
 clearInterval(alive);
 // The company's code may leave something open, such as a connection pool.

@@ -45,8 +45,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   if (ms > 0) {
     // Balancers go on sending requests until `/ready` has failed.
     log.info({ ms }, 'asked to stop: /ready fails, and requests are still accepted for a while');
-    // It rejects when a second signal cuts it short.
-    await systemClock.sleep(ms, terminal.hurry).catch(() => undefined);
+    await systemClock.sleep(ms);
   }
   log.info('stopping: requests in flight have 10 s to finish, and a token pair is saved first');
   gateway.stopRefreshing();

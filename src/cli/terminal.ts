@@ -16,8 +16,6 @@ export interface Terminal extends Machine {
   readonly onExit: (listener: () => void) => void;
   /** Aborted when the process is asked to stop. */
   readonly stop: AbortSignal;
-  /** Aborted by a second request to stop: the process then skips every wait that is not needed. */
-  readonly hurry: AbortSignal;
 }
 
 /** A failure of which only the message is printed. If it is a mistake of the operator: see `OperatorMistake`. */

@@ -1,4 +1,6 @@
+import { hostname } from 'node:os';
 import { dirname, resolve } from 'node:path';
+import process from 'node:process';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import type { Config } from '../config.ts';
@@ -49,7 +51,7 @@ export function emergencyFor(settings: StoreSettings): Emergency {
 interface Custody {
   readonly store: TokenStore;
   readonly emergency: Emergency;
-  readonly machine: Pick<Machine, 'owner' | 'clock'>;
+  readonly machine: Pick<Machine, 'clock'>;
   readonly log: Logger;
 }
 
@@ -63,14 +65,13 @@ export function holderParts(
   parts: Custody & { readonly serviceUrl: string; readonly http: Dispatcher },
 ): HolderParts & { readonly service: RecruitingTokens } {
   const { store, emergency, serviceUrl, http, log } = parts;
-  const { owner, clock } = parts.machine;
   return {
     store,
     service: tokenService({ baseUrl: serviceUrl, agent, http }),
     emergency,
     serviceUrl,
-    by: `${owner.host}/${owner.pid}`,
-    clock,
+    by: `${hostname()}/${process.pid}`,
+    clock: parts.machine.clock,
     log,
     steps: STEPS,
   };

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
 import process from 'node:process';
 import { getProxyForUrl } from 'proxy-from-env';
 import { systemClock, type Clock } from '../clock.ts';
@@ -10,8 +9,6 @@ export interface Machine {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The system's proxy for an address. */
   readonly proxyFor: (url: string) => string | undefined;
-  /** This process, as the audit trail of the tokens names it. */
-  readonly owner: { readonly host: string; readonly pid: number };
   readonly clock: Clock;
 }
 
@@ -19,6 +16,5 @@ export const thisMachine: Machine = {
   readFile: (path) => readFileSync(path, 'utf8'),
   env: process.env,
   proxyFor: (url) => getProxyForUrl(url) || undefined,
-  owner: { host: hostname(), pid: process.pid },
   clock: systemClock,
 };

@@ -353,7 +353,7 @@ test.each<Row>([
 });
 
 const IN_FULL =
-  /State +healthy\n +Store +sqlite:\/.*\n[^]*Token set +Sandbox\n +Generation +2 \(refresh token [0-9a-f]{12}\)\n +Access token +23 h 59 min left\n +Refresh token +119 days 23 h left\n +Last refresh +20\d\d-[^]*`tokens check` shows[^]*Recent events\n.*generation 2: saved, by test\/\d+\n.*generation 1: imp/;
+  /State +healthy\n +Store +sqlite:\/.*\n[^]*Token set +Sandbox\n +Generation +2 \(refresh token [0-9a-f]{12}\)\n +Access token +23 h 59 min left\n +Refresh token +119 days 23 h left\n +Last refresh +20\d\d-[^]*`tokens check` shows[^]*Recent events\n.*generation 2: saved, by .*\/\d+\n.*generation 1: imp/;
 const AS_JSON =
   /^\{"state":"healthy","store":"sqlite:[^"]+","troubles":\[\],"emergencyFiles":\[\],"service":"127[^"]+","name":"Sandbox","movedTo":null,"generation":2,"fingerprint":"[0-9a-f]{12}","accessTokenSecondsLeft":\d+,"refreshTokenSecondsLeft":\d+,"lastRefresh":"20[^"]+Z","refusesEarly":false,"refusals":0,"exchangeUnderWay":false,"unclear":null,"events":\[\{.*"what":"saved".*\},\{.*"what":"imported".*\}\]\}\n$/;
 const HAS_NO_FILE = /^(?![^]*unsaved-)/;

@@ -72,7 +72,7 @@ export async function startGateway(
 ): Promise<TestGateway> {
   const { log, logged } = recordingLog();
   // No proxies, and a process that the audit trail of the tokens calls `gateway/1`.
-  const machine = { env: {}, owner: { host: 'gateway', pid: 1 }, clock };
+  const machine = { env: {}, clock };
   const settings = {
     ...readConfig({}, () => ''),
     // Tests send more than a caller may.

@@ -17,8 +17,6 @@ interface CommandHere extends AsyncDisposable {
   printed(pattern: RegExp): Promise<RegExpExecArray>;
   /** Stops it, as SIGTERM does. */
   stop(): Promise<Ended>;
-  /** Cuts its waiting short, as a second SIGTERM does. */
-  hurry(): void;
   readonly ended: Promise<Ended>;
 }
 
@@ -33,7 +31,7 @@ export function startHere(
   env: Record<string, string> = {},
   { stdin = [], clock = quickClock() }: Inputs = {},
 ): CommandHere {
-  const [stopping, hurrying] = [new AbortController(), new AbortController()];
+  const stopping = new AbortController();
   const output = new Output();
   const writer = (stream: 'stdout' | 'stderr') =>
     new Writable({
@@ -50,11 +48,9 @@ export function startHere(
     stderr: writer('stderr'),
     readFile: (path) => readFileSync(path, 'utf8'),
     proxyFor: () => undefined,
-    owner: { host: 'test', pid: process.pid },
     clock,
     onExit: (listener) => void atExit.push(listener),
     stop: stopping.signal,
-    hurry: hurrying.signal,
   }).then((code) => {
     for (const listener of atExit) listener();
     const { stdout, stderr } = output;
@@ -65,16 +61,11 @@ export function startHere(
     stopping.abort();
     return ended;
   };
-  const hurry = () => hurrying.abort();
   return {
     printed: (pattern) => output.printed(pattern, ended),
     stop,
-    hurry,
     ended,
-    [Symbol.asyncDispose]: async () => {
-      hurry();
-      await stop();
-    },
+    [Symbol.asyncDispose]: async () => void (await stop()),
   };
 }
 
