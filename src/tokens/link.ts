@@ -1,17 +1,12 @@
 import { parseJson, readPair, type Pair } from './pair.ts';
 import { agentHeaders, send, type ServiceAddress } from './service.ts';
 
-/** Why a token set could not be read. The message says what to do, and never contains the link or a token. */
-export class LinkError extends Error {
-  override readonly name = 'LinkError';
-}
-
 const LINK_MS = 30_000;
 
 /**
  * Reads the token set of a one-time link. Reading does not end the link; the first refresh of its tokens does.
  *
- * @throws LinkError
+ * @throws Error for the operator, which never contains the link or a token
  */
 export async function readLink(
   link: string,
@@ -24,23 +19,23 @@ export async function readLink(
   if (pair) return pair;
   const subject = `The token link at ${url.host}`;
   if (status === 0) {
-    throw new LinkError(
+    throw new Error(
       `${subject} cannot be read (${flaw}). Check the link, the network, HTTPS_PROXY and NODE_EXTRA_CA_CERTS.`,
     );
   }
   if (status === 404 || status === 410) {
-    throw new LinkError(
+    throw new Error(
       `${subject} is dead (status ${status}): it stops working 30 days after it was made, or at the first refresh of its ` +
         'tokens. Have an administrator make a new token in the personal account, and use its new link.',
     );
   }
   if (isPage(text) || (status >= 300 && status < 400)) {
-    throw new LinkError(
+    throw new Error(
       `${subject} answers with a page for people, or a redirect. Open it in a browser, save the JSON that it shows to a ` +
         'file, and run `tokens import <file>`.',
     );
   }
-  throw new LinkError(
+  throw new Error(
     `${subject} gives no token set (status ${status}). Check that it is the whole link that the personal account shows, and ` +
       'that the service works.',
   );
@@ -51,18 +46,18 @@ const LARGEST_FILE = 64 * 1024;
 /**
  * Reads the token set from the bytes of a file or of the standard input.
  *
- * @throws LinkError
+ * @throws Error for the operator, which never contains the link or a token
  */
 export function readTokenFile(bytes: Uint8Array): Pair {
   const text = new TextDecoder().decode(bytes);
   const pair = bytes.length <= LARGEST_FILE ? readPair(parseJson(text)) : undefined;
   if (pair) return pair;
   if (isPage(text)) {
-    throw new LinkError(
+    throw new Error(
       'This is a page, not the JSON of a token set. Save the JSON that the page shows in a browser, not the page itself.',
     );
   }
-  throw new LinkError(
+  throw new Error(
     'This is not a token set (JSON in UTF-8, with access_token and refresh_token). Give the whole text that the token link ' +
       'shows in a browser, or the link itself.',
   );

@@ -8,7 +8,6 @@ import { codeOf } from '../../src/errors.ts';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
 import type { Trouble } from '../../src/tokens/health.ts';
 import { openTokenKeeper, type AccessToken } from '../../src/tokens/keeper.ts';
-import { LinkError } from '../../src/tokens/link.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import type { Exchange, Verdict } from '../../src/tokens/service.ts';
 import { successor, type Rule, type State } from '../../src/tokens/state.ts';
@@ -65,7 +64,7 @@ interface Faults {
   /** Whether nothing can be written into the folder of emergency files. */
   folder?: boolean;
   /** Why the link cannot be read. */
-  link?: LinkError | undefined;
+  link?: Error | undefined;
   /** How every exchange ends. */
   exchange?: Exchange | undefined;
   /** Happens once, before the next change of the store by the keeper. */
@@ -451,7 +450,7 @@ test.each<Row>([
   })),
   ...[
     { link: '1', alarm: /tokens that this store has already seen/ },
-    { faults: { link: new LinkError('It is dead.') }, link: '3', alarm: /It is dead/ },
+    { faults: { link: new Error('It is dead.') }, link: '3', alarm: /It is dead/ },
   ].map(({ alarm, ...row }): Row => ({
     fault: `a token link that cannot replace a lost set: one alarm (${alarm.source})`,
     set: lostSet,
@@ -464,7 +463,7 @@ test.each<Row>([
     fault: 'a token link that cannot be read now is read again twice a minute, and imported',
     set: null,
     link: 'new',
-    faults: { link: new LinkError('The service is down.') },
+    faults: { link: new Error('The service is down.') },
     happens: [
       [ask, HOUR, sees(({ reads }) => reads() > 100 && reads() < 130)],
       [{ link: undefined }, MINUTE, seesToken],

@@ -3,7 +3,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import type { ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { LinkError, readLink, readTokenFile } from '../../src/tokens/link.ts';
+import { readLink, readTokenFile } from '../../src/tokens/link.ts';
 import {
   exchangeAt,
   proxyAgent,
@@ -316,10 +316,9 @@ test.each<[string, Answer | undefined, RegExp]>([
 ])('a token link %s is explained, without the link', async (_what, answer, message) => {
   const url = answer ? await answering(answer) : await refusingAddress();
   const reading = readLink(`${url}/links/secret`, { agent: 'test/1', http: direct });
-  const error = (await reading.catch((each: unknown) => each)) as LinkError;
-  expect(error).toBeInstanceOf(LinkError);
-  expect(error.message).toMatch(message);
-  expect(error.message).not.toContain('secret');
+  const said = await reading.then(() => 'a pair', String);
+  expect(said).toMatch(message);
+  expect(said).not.toContain('secret');
 });
 
 test('a token link gives its pair', async () => {

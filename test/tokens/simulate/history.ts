@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import pino from 'pino';
 import { importPair } from '../../../src/tokens/state.ts';
-import { LinkError } from '../../../src/tokens/link.ts';
 import { chanceFrom, VirtualTime } from './virtual-time.ts';
 import { Database } from './database.ts';
 import { Observer } from './observer.ts';
@@ -188,7 +187,7 @@ class World {
     read: async () => {
       await this.#time.sleep(30);
       const { exchanges, firstPair } = this.#service;
-      if (exchanges.some(({ gave }) => gave)) throw new LinkError('The link is dead.');
+      if (exchanges.some(({ gave }) => gave)) throw new Error('The link is dead.');
       return firstPair;
     },
   };
