@@ -49,18 +49,13 @@ interface Args {
 type Row = [args: Args, from: number, to: number, hasPreviousPage: boolean, hasNextPage: boolean];
 
 test.each<Row>([
-  [{ first: 3, after: 9 }, 10, 13, true, true],
-  [{ last: 3, before: 9 }, 6, 9, true, true],
   [{ first: 500, before: 70 }, 0, 70, false, false],
-  [{ last: 500, after: 70 }, 71, 137, false, false],
   [{ first: 4, after: 9, before: 14 }, 10, 14, true, false],
   [{ last: 4, after: 9, before: 20 }, 16, 20, true, true],
-  [{ first: 500, after: 90, before: 10 }, 91, 137, true, false],
   [{ last: 5, before: 0 }, 0, 0, false, true],
   [{ first: 0 }, 0, 0, false, true],
   // Neither of them: a page of the service.
   [{}, 0, 50, false, true],
-  [{ before: 99 }, 0, 50, false, true],
   // Relay sends the variables of the other direction as null or as an empty cursor.
   [{ first: null, after: null, last: 2, before: 9 }, 7, 9, true, true],
   [{ first: 2, after: 9, last: null, before: '' }, 10, 12, true, true],

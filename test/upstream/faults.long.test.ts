@@ -40,8 +40,6 @@ const MARK = 'of-the-service';
 const HTML = `<!doctype html><title>${MARK}</title>`;
 const JSON_TYPE = { 'content-type': 'application/json' };
 const BOMB = gzipSync(Buffer.alloc(20 * 1024 * 1024, ' '));
-const BYTES = Buffer.from([0x1f, 0x8b, 0x08, 0xff]);
-const BROKEN = Buffer.concat([Buffer.from('{"data":{"a":"'), BYTES, Buffer.from('"}}')]);
 const TIMEOUT_MS = 30_000;
 
 /**
@@ -63,45 +61,51 @@ const faults: [string, Reply, code: string, sent: 1 | 4, words?: RegExp][] = [
   ['401 with another detail', refusal(MARK), 'UNAUTHORIZED', 1, /administrator/],
 ];
 
-/** What an answer is, its status and body, and what of its code, or of its message, says so. */
-test.each<[string, status: number, body: unknown, failure: RegExp]>([
-  ['429 with an HTML body', 429, HTML, /RATE_LIMITED/],
-  ['429 with bytes that are not text', 429, BYTES, /RATE_LIMITED/],
-  ['503 with bytes that are not text', 503, BYTES, /status 503/],
-  ['503 with JSON', 503, { error: MARK }, /status 503/],
-  ['504', 504, '', /status 504/],
-  ['an empty body', 200, '', /not GraphQL JSON/],
-  ['204 without a body', 204, '', /status 204/],
-  ['JSON that is cut off', 200, `{"errors":["${MARK}"`, /not GraphQL JSON/],
-  ['bytes that are not text', 200, BYTES, /not GraphQL JSON/],
-  ['data with bytes that are not text', 200, BROKEN, /not GraphQL JSON/],
-  ['a batch', 200, [{ data: { candidate: MARK } }], /not GraphQL JSON/],
-  ['a string', 200, `"${MARK}"`, /not GraphQL JSON/],
-  ['null', 200, null, /not GraphQL JSON/],
-  ['other JSON', 200, { candidate: MARK }, /not GraphQL JSON/],
-  ['data that is a list', 200, { data: [] }, /not GraphQL JSON/],
-  ['data that is a string', 200, { data: MARK }, /not GraphQL JSON/],
-  ['errors that are an object', 200, { data: null, errors: { a: MARK } }, /not GraphQL JSON/],
-  ['an empty list of errors and no data', 200, { errors: [] }, /not GraphQL JSON/],
-  ['a redirect', 307, MARK, /\(307\)\. Check RECRUITING_URL/],
-  ['404 with HTML', 404, HTML, /status 404/],
-  ['400 with JSON of another kind', 400, { type: 'bad', detail: MARK }, /status 400/],
-  ['401 with another body', 401, { message: MARK }, /UNAUTHORIZED.*administrator/],
-  ['401 with a list', 401, ['token_expired'], /UNAUTHORIZED.*administrator/],
-  ['401 with an empty body', 401, '', /UNAUTHORIZED.*administrator/],
-  ['403 that says token_expired', 403, { detail: 'token_expired' }, /UNAUTHORIZED.*administrator/],
-  ['403 with errors', 403, { errors: [{ message: MARK }] }, /UNAUTHORIZED.*administrator/],
+/** Bodies that are not GraphQL: not text, not JSON, or JSON of another shape. */
+const BODIES: readonly (Buffer | string)[] = [
+  '',
+  HTML,
+  Buffer.from([0x1f, 0x8b, 0x08, 0xff]),
+  Buffer.from('{"data":{"a":"\xff"}}', 'latin1'),
+  `{"errors":["${MARK}"`,
+  ...[
+    [{ data: { candidate: MARK } }],
+    MARK,
+    null,
+    { candidate: MARK },
+    { type: 'bad', detail: MARK },
+    { data: [] },
+    { data: MARK },
+    { data: null, errors: { a: MARK } },
+    { errors: [] },
+  ].map((each) => JSON.stringify(each)),
+];
+/** They are not read with the status of a refused token. */
+const OTHERS = ['{"detail":"token_expired"}', `{"data":{},"errors":[{"message":"${MARK}"}]}`];
+
+test.each<[status: number, words: RegExp, bodies?: readonly (Buffer | string)[]]>([
+  [200, /BAD_RESPONSE.*not GraphQL JSON/],
+  [204, /BAD_RESPONSE.*status 204/],
+  [307, /BAD_RESPONSE.*\(307\)\. Check RECRUITING_URL/],
+  [400, /BAD_RESPONSE.*status 400/],
+  [404, /BAD_RESPONSE.*status 404/],
+  [429, /RATE_LIMITED/],
+  [500, /BAD_RESPONSE.*status 500/],
+  [504, /BAD_RESPONSE.*status 504/],
+  [401, /UNAUTHORIZED.*administrator/],
+  [403, /UNAUTHORIZED.*administrator/, [...BODIES, ...OTHERS]],
 ])(
-  'an answer that is %s cannot be used, and nothing of it is passed on',
-  (_, status, said, words) => {
-    const isText = typeof said === 'string' || Buffer.isBuffer(said);
-    const body = Buffer.from(isText ? said : JSON.stringify(said));
-    const outcome = readAnswer({ status, headers: {}, body }, 'of the gateway', 'query', 0);
-    const failure = outcome.kind === 'unauthorized' ? outcome.failure : (outcome as Failure);
-    const { error, isTemporary = false } = failure;
-    expect(`${String(error.extensions['code'])} ${error.message}`).toMatch(words);
-    expect(`${error.message} ${JSON.stringify(error.extensions)}`).not.toContain(MARK);
-    expect(isTemporary).toBe(status === 429 || status >= 500);
+  'an answer with status %i is an error of the gateway whatever its body, of which nothing is passed on',
+  (status, words, bodies = BODIES) => {
+    for (const said of bodies) {
+      const answer = { status, headers: {}, body: Buffer.from(said) };
+      const outcome = readAnswer(answer, 'of the gateway', 'query', 0);
+      const failure = outcome.kind === 'unauthorized' ? outcome.failure : (outcome as Failure);
+      const { error, isTemporary = false } = failure;
+      expect(`${String(error.extensions['code'])} ${error.message}`).toMatch(words);
+      expect(`${error.message} ${JSON.stringify(error.extensions)}`).not.toContain(MARK);
+      expect(isTemporary).toBe(status === 429 || status >= 500);
+    }
   },
 );
 
