@@ -8,7 +8,7 @@ import { startService } from '../service/service.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { runHere, serveHere, startHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { listenForTest } from '../support/test-server.ts';
+import { listenForTest } from '../support/listening.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder[Symbol.dispose]());

@@ -14,7 +14,7 @@ import { askAt } from '../support/gateway/ask-at.ts';
 import { bundled } from '../support/processes/bundled.ts';
 import { runProgram, served, startNpm, startServe } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { listenForTest } from '../support/test-server.ts';
+import { listenForTest } from '../support/listening.ts';
 import { makeCertificate } from '../support/tokens/certificate.ts';
 import { startProxy } from '../support/tokens/proxy-server.ts';
 

@@ -20,10 +20,9 @@ import { runHere, startHere, type Ended } from '../support/gateway/run-here.ts';
 import { storeAccess } from '../support/gateway/stores.ts';
 import { cut, json, refusal } from '../service/replies.ts';
 import { cutAfterGrant, grantedWithStatus500 } from '../service/token-answers.ts';
-import { refusingAddress } from '../support/listening.ts';
+import { refusingAddress, startServer } from '../support/listening.ts';
 import { DAY } from '../support/random/manual-clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { startServer } from '../support/test-server.ts';
 import { claimOf, pairOf } from '../tokens/values.ts';
 
 const [KEY, OTHER_KEY] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64'));

@@ -21,8 +21,7 @@ import { runHere, startHere } from '../support/gateway/run-here.ts';
 import { bundled } from '../support/processes/bundled.ts';
 import { runProgram } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { serveHttp, type Listening } from '../support/listening.ts';
-import { startServer } from '../support/test-server.ts';
+import { serveHttp, startServer, type Listening } from '../support/listening.ts';
 import { canFillDisk } from '../support/tokens/fault-disk.ts';
 
 const MAIN = await bundled('src/process.ts');

@@ -21,11 +21,12 @@ import {
   type Settings,
 } from '../../src/library/index.ts';
 import { startService, type Service } from '../service/service.ts';
+import { IN_PARTS } from '../support/clients/multipart.ts';
 import { post } from '../support/clients/post.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { startServer } from '../support/test-server.ts';
+import { startServer } from '../support/listening.ts';
 
 let service: Service;
 let folder: ReturnType<typeof temporaryFolder>;
@@ -299,8 +300,8 @@ test.each(
     // Several megabytes.
     await page.body!.cancel();
 
-    const accept = 'multipart/mixed;deferSpec=20220824';
-    const streamed = await fetch(url, post({ query: '{ allPersons @stream { id } }' }, { accept }));
+    const stream = post({ query: '{ allPersons @stream { id } }' }, { accept: IN_PARTS });
+    const streamed = await fetch(url, stream);
     expect(streamed.headers.get('content-type')).toContain('multipart/mixed');
     const text = await streamed.text();
     expect(text.match(/"id":/g)).toHaveLength(60);

@@ -8,7 +8,7 @@ import { openSqliteStore } from '../../src/tokens/sqlite.ts';
 import { bundled } from '../support/processes/bundled.ts';
 import { startProcess } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { listenForTest } from '../support/test-server.ts';
+import { listenForTest } from '../support/listening.ts';
 
 const SECRET = 'secret-of-the-example';
 const KILLS = 5;

@@ -11,18 +11,9 @@ import { createGraphQLError, type Plugin } from 'graphql-yoga';
 import { Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
 import { json } from '../service/replies.ts';
+import { IN_PARTS } from '../support/clients/multipart.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
-import {
-  CONFIG,
-  got,
-  IN_PARTS,
-  ORIGIN,
-  PAGE,
-  READER,
-  startWith,
-  STREAM,
-  WRITER,
-} from './gateway.ts';
+import { CONFIG, got, ORIGIN, PAGE, READER, startWith, STREAM, WRITER } from './gateway.ts';
 
 // Plugins that change an operation or its answer, or answer themselves.
 

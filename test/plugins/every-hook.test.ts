@@ -1,19 +1,10 @@
 import { GraphQLError, parse, print, type DocumentNode, type ExecutionResult } from 'graphql';
 import { isAsyncIterable, type Plugin } from 'graphql-yoga';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { IN_PARTS } from '../support/clients/multipart.ts';
 import { startFront, type Front } from '../support/gateway/front.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
-import {
-  CONFIG,
-  got,
-  IN_PARTS,
-  payloadsOf,
-  READER,
-  ROUTER,
-  startWith,
-  STREAM,
-  WRITER,
-} from './gateway.ts';
+import { CONFIG, got, payloadsOf, READER, ROUTER, startWith, STREAM, WRITER } from './gateway.ts';
 
 // What the hooks of plugins are given. That no hook changes an answer is in http/every-way.test.ts.
 

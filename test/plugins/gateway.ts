@@ -25,7 +25,6 @@ export const CONFIG = {
 export const PAGE = '{ persons(first: 3) { items { id firstName } } }';
 export const STREAM =
   '{ allPersons(limit: 120) @stream(label: "rows", initialCount: 2) { id firstName } }';
-export const IN_PARTS = 'multipart/mixed;deferSpec=20220824';
 
 /** A gateway with these plugins, until the end of the test. */
 export async function startWith(

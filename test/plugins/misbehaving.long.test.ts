@@ -3,7 +3,8 @@ import { createGraphQLError, type Plugin } from 'graphql-yoga';
 import { expect, test } from 'vitest';
 import type { Front } from '../support/gateway/front.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
-import { got, IN_PARTS, PAGE, payloadsOf, startWith, STREAM } from './gateway.ts';
+import { IN_PARTS } from '../support/clients/multipart.ts';
+import { got, PAGE, payloadsOf, startWith, STREAM } from './gateway.ts';
 
 const sendOn = (way: Pick<Front, 'fetch'>, query: string) => got(way, query, { accept: IN_PARTS });
 

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { GraphQLSchema } from 'graphql';
 import { graphqlRoute } from '../../sandbox/graphql.ts';
-import { listen, pathOf, problem, type Answer } from '../../sandbox/http.ts';
+import { listen, pathOf, problem } from '../../sandbox/http.ts';
 import { personsSchema } from '../../sandbox/persons-schema.ts';
 import { createListener } from '../../sandbox/sandbox.ts';
 import { TokenOffice, tokenRoute } from '../../sandbox/tokens.ts';
@@ -51,45 +51,10 @@ export type Reply = (
   service: Service,
 ) => void | Promise<void>;
 
-export interface Service extends AsyncDisposable {
-  /** Base URL, without a slash at the end. */
-  readonly url: string;
-  /** The address that hands out the latest token set. */
-  readonly tokenLink: string;
-  /** A change is visible from the next page on. */
-  readonly persons: PersonList;
-  /** Requests to /graphql, in the order of their arrival. */
-  readonly received: readonly Received[];
-  /** How many of them are not yet answered. */
-  readonly inFlight: number;
-  /** `User-Agent` and `Api-User-Agent` of every request to anything else. */
-  readonly otherAgents: readonly unknown[];
-  /** Sets the replies to the next requests to /graphql, one each; the last one stays. */
-  answer(...replies: [Reply, ...Reply[]]): void;
-  /** Sets the reply to every request to /auth_check. */
-  answerChecks(reply: Reply): void;
-  /** Answers as the sandbox does. */
-  answerHonestly(response: ServerResponse, received: Received): Promise<void>;
-  /** Returns what the sandbox answers to a request to /graphql. */
-  honestAnswer(received: Received): Promise<Answer>;
-  /** Resolves when this number of requests to /graphql has arrived. */
-  arrived(count: number): Promise<void>;
-  /** The replies to requests to /oauth/token. */
-  readonly tokenAnswers: TokenAnswers;
-  /** The requests to /oauth/token, in order of arrival. */
-  readonly exchanges: readonly Exchange[];
-  /** An administrator makes a new token. Returns its link; earlier tokens and links stop working. */
-  makeNewSet(): string;
-  /** The administrator is demoted: access tokens are revoked, and the refresh token is an invalid grant. */
-  revoke(): void;
-  /** Makes all access tokens so far expire. */
-  expire(): void;
-  /** Ends all connections, and refuses new ones. */
-  close(): Promise<void>;
-}
+export type Service = Awaited<ReturnType<typeof startService>>;
 
 /** Starts a stand-in for the service: the sandbox, with what only tests see and change of it. */
-export async function startService(options: ServiceOptions = {}): Promise<Service> {
+export async function startService(options: ServiceOptions = {}) {
   const { base = '', expiresIn = 86_400, now = Date.now } = options;
   let ahead = 0;
   const persons = new PersonList(options.persons ?? 137, options.cursors);
@@ -103,51 +68,68 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const schema = schemaOf(options.schema);
   const sandbox = createListener({ schema, tokens, latency: 0 });
   const graphql = graphqlRoute(schema, tokens, 0);
-  const honest: Reply = (response, request) => service.answerHonestly(response, request);
-  let replies: readonly Reply[] = [honest];
-  let checkReply = honest;
+  let replies: readonly Reply[] = [answerHonestly];
+  let checkReply: Reply = answerHonestly;
 
   const { url: root, close } = await listen(async (request, response) => {
     await respond(request, response).catch((error: unknown) => response.destroy(error as Error));
   }, 0);
   const url = root + base;
 
-  const service: Service = {
+  const service = {
+    /** Base URL, without a slash at the end. */
     url,
+    /** The address that hands out the latest token set. */
     get tokenLink() {
       return url + tokens.linkPath;
     },
+    /** A change is visible from the next page on. */
     persons,
-    received,
+    /** Requests to /graphql, in the order of their arrival. */
+    received: received as readonly Received[],
+    /** How many of them are not yet answered. */
     get inFlight() {
       return inFlight;
     },
+    /** `User-Agent` and `Api-User-Agent` of every request to anything else. */
     otherAgents,
-    answer: (...next) => {
+    /** Sets the replies to the next requests to /graphql, one each; the last one stays. */
+    answer: (...next: [Reply, ...Reply[]]) => {
       replies = next;
     },
-    answerChecks: (reply) => {
+    /** Sets the reply to every request to /auth_check. */
+    answerChecks: (reply: Reply) => {
       checkReply = reply;
     },
-    answerHonestly: async (response, request) => {
-      if (response.destroyed) return;
-      await sandbox(messageOf(request), response);
-    },
-    honestAnswer: async (request) => graphql.answer(messageOf(request), NEVER),
-    arrived: async (count) => {
+    /** Answers as the sandbox does. */
+    answerHonestly,
+    /** Returns what the sandbox answers to a request to /graphql. */
+    honestAnswer: async (request: Received) => graphql.answer(messageOf(request), NEVER),
+    /** Resolves when this number of requests to /graphql has arrived. */
+    arrived: async (count: number) => {
       while (received.length < count) await once(arrivals, 'one');
     },
+    /** The replies to requests to /oauth/token. */
     tokenAnswers,
+    /** The requests to /oauth/token, in order of arrival. */
     exchanges,
+    /** An administrator makes a new token. Returns its link; earlier tokens and links stop working. */
     makeNewSet: () => url + tokens.makeNewSet(),
+    /** The administrator is demoted: access tokens are revoked, and the refresh token is an invalid grant. */
     revoke: () => tokens.revoke(),
+    /** Makes all access tokens so far expire. */
     expire: () => {
       ahead += expiresIn * 1000;
     },
+    /** Ends all connections, and refuses new ones. */
     close,
     [Symbol.asyncDispose]: close,
   };
   return service;
+
+  async function answerHonestly(response: ServerResponse, request: Received): Promise<void> {
+    if (!response.destroyed) await sandbox(messageOf(request), response);
+  }
 
   function schemaOf(served: ServiceOptions['schema']): GraphQLSchema {
     if (served === 'rich') return richSchema();

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo, Server, Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
 
 /** A server on a free port. Leaving its scope closes it with its connections. */
 export interface Listening extends AsyncDisposable {
@@ -37,4 +38,16 @@ export function serveHttp(listener: RequestListener): Promise<Listening> {
 export async function refusingAddress(): Promise<string> {
   await using server = await serveHttp(() => {});
   return server.url;
+}
+
+/** Starts an HTTP server, and closes it after the test. Returns its address. */
+export async function startServer(listener: RequestListener): Promise<string> {
+  return `http://127.0.0.1:${await listenForTest(createServer(listener), '127.0.0.1')}`;
+}
+
+/** Starts a server as `listening` does, and closes it after the test. Returns its port. */
+export async function listenForTest(server: Server, host?: string): Promise<number> {
+  const started = await listening(server, host);
+  onTestFinished(() => started[Symbol.asyncDispose]());
+  return started.port;
 }

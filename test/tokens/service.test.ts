@@ -13,8 +13,7 @@ import {
   type TokenService,
 } from '../../src/tokens/service.ts';
 import { flood } from '../service/replies.ts';
-import { refusingAddress } from '../support/listening.ts';
-import { listenForTest, startServer } from '../support/test-server.ts';
+import { listenForTest, refusingAddress, startServer } from '../support/listening.ts';
 import { makeCertificate } from '../support/tokens/certificate.ts';
 import { startProxy } from '../support/tokens/proxy-server.ts';
 import { pairOf } from './values.ts';

@@ -23,7 +23,7 @@ import { runHere } from '../support/gateway/run-here.ts';
 import { startPooler, type Pooler } from '../support/postgres/pooler.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { listenForTest } from '../support/test-server.ts';
+import { listenForTest } from '../support/listening.ts';
 import { makeCertificate } from '../support/tokens/certificate.ts';
 import { claimOf, importOf, pairOf, saveOf } from './values.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startServer } from '../support/test-server.ts';
+import { startServer } from '../support/listening.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { after, honest, json, silence } from '../service/replies.ts';
 

@@ -68,7 +68,8 @@ export async function all(
   return Array.fromAsync(partsOf(await ask(gateway, query, variables, IN_PARTS)));
 }
 
-const IN_PARTS = 'multipart/mixed;deferSpec=20220824';
+/** What clients of the proposal of 2022-08-24 accept. */
+export const IN_PARTS = 'multipart/mixed;deferSpec=20220824';
 
 /** An answer whose parts are joined. */
 interface JoinedAnswer {

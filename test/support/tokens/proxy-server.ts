@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
-import { listenForTest } from '../test-server.ts';
+import { listenForTest } from '../listening.ts';
 
 /** A proxy that opens tunnels, or refuses to with another status, until the test is finished. */
 export async function startProxy(status = '200 OK') {
