@@ -1,6 +1,11 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { getArgumentValues, type ArgumentNode, type GraphQLField } from 'graphql';
+import {
+  getArgumentValues,
+  type ArgumentNode,
+  type GraphQLField,
+  type SelectionNode,
+} from 'graphql';
 import { codedError } from '../errors.ts';
 import {
   checkedArguments,
@@ -123,17 +128,18 @@ export class ListField implements NestedFiller {
     }
   }
 
-  #pagesWith(places: ConstructorParameters<typeof ListPages>[2]['places']): ListPages {
+  #pagesWith(places: readonly (readonly SelectionNode[])[], isCounted = false): ListPages {
     return new ListPages(this.#shared, this.#prepared, {
       adapter: this.#adapter,
       args: this.#args,
       places,
+      isCounted,
     });
   }
 
-  /** Nothing of the records but their identities. */
+  /** Nothing of the records but their identities, and their number. */
   get #barePages(): ListPages {
-    return (this.#bare ??= this.#pagesWith([[]]));
+    return (this.#bare ??= this.#pagesWith([[]], true));
   }
 
   get #args(): readonly ArgumentNode[] {
@@ -286,8 +292,11 @@ export class ListField implements NestedFiller {
 
   async #total(list: OpenedList, requester: Requester): Promise<Total> {
     try {
-      const said = await this.#pages.countOf(requester, list.parent);
-      return { count: said ?? (await this.#counted(list, requester)) };
+      if (this.#adapter.count !== undefined) {
+        const { count } = await this.#paged(list, requester, this.#barePages).fetchPage(null, 1);
+        if (count !== undefined) return { count };
+      }
+      return { count: await this.#counted(list, requester) };
     } catch (error) {
       return { error: causeOf(error) };
     }
@@ -370,14 +379,6 @@ type Filter = readonly [name: string, value: unknown, byDefault: unknown];
 
 function nameOf(list: string, filters: readonly Filter[]): string {
   if (filters.length === 0) return list;
-  const chosen = JSON.stringify(filters.map(([name, value]) => [name, sorted(value)]));
+  const chosen = JSON.stringify(filters.map(([name, value]) => [name, value]));
   return `${list}#${hash('sha256', chosen, 'base64url').slice(0, 16)}`;
-}
-
-/** Input objects are equal whatever the order of their fields. */
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner)]));
 }

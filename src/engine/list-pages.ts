@@ -51,6 +51,8 @@ interface ListPagesParts {
   readonly args: readonly ArgumentNode[];
   /** What each place selects of a record. */
   readonly places: readonly (readonly SelectionNode[])[];
+  /** Whether pages have the number of all records, where adapters.json names it. */
+  readonly isCounted?: boolean;
 }
 
 const FIRST = '_rs_first';
@@ -68,8 +70,6 @@ export class ListPages {
   readonly #mends: readonly (Mend | undefined)[];
   readonly #result: ResultUnion;
   readonly #request: (parents: number) => ServiceRequest;
-  /** For the number of records that the service says; undefined if it does not say it. */
-  readonly #countRequest: ((parents: number) => ServiceRequest) | undefined;
   /** The number of these pages, if there are lists below the records: what is sent for the pages does not name these. */
   readonly #filled: number | undefined;
   /** Undefined for a list of the root. */
@@ -78,7 +78,7 @@ export class ListPages {
   constructor(
     shared: Shared,
     prepared: PreparedOperation,
-    { adapter, args, places }: ListPagesParts,
+    { adapter, args, places, isCounted = false }: ListPagesParts,
   ) {
     this.#shared = shared;
     this.#adapter = adapter;
@@ -103,6 +103,8 @@ export class ListPages {
         fieldNode(name),
       ),
     });
+    const { count } = adapter;
+    const counted = isCounted && count !== undefined ? [fieldNode(count, { alias: COUNT })] : [];
     const filters = new Set(adapter.filters.map(({ name }) => name));
     const sentArgs = args.filter(({ name }) => filters.has(name.value));
     const listField = (selections: readonly SelectionNode[], paging: readonly ArgumentNode[]) =>
@@ -111,7 +113,10 @@ export class ListPages {
         selections: this.#result.select(selections),
       });
     const first = argumentNode(adapter.first.name, FIRST);
-    const page = listField([info, ...lists], [first, argumentNode(adapter.after.name, AFTER)]);
+    const page = listField(
+      [info, ...counted, ...lists],
+      [first, argumentNode(adapter.after.name, AFTER)],
+    );
     const query = asQuery(prepared);
     const requestFor = (field: FieldNode, parents: number) => {
       const { fields, variables = [] } = this.#way?.wrap(field, parents) ?? { fields: [field] };
@@ -124,11 +129,6 @@ export class ListPages {
       requests.set(parents, made);
       return made;
     };
-    const { count } = adapter;
-    if (count !== undefined) {
-      const counted = listField([fieldNode(count, { alias: COUNT })], [first]);
-      this.#countRequest = (parents) => requestFor(counted, parents);
-    }
     const selected = places.map((selections) => print({ kind: Kind.SELECTION_SET, selections }));
     this.name = `${adapter.parent}.${adapter.name} ${selected.join(' ')}`;
   }
@@ -204,46 +204,6 @@ export class ListPages {
     );
   }
 
-  /** Returns the number of records of the list, if the service says it. @param parent of a nested list */
-  async countOf(
-    requester: Requester,
-    parent: { readonly id: unknown } | undefined,
-  ): Promise<number | null> {
-    const requestFor = this.#countRequest;
-    if (!requestFor) return null;
-    const ask = async (ids: readonly string[]) => {
-      const request = requestFor(Math.max(1, ids.length));
-      const added = { [FIRST]: 1, ...this.#way?.values(ids) };
-      const outgoing = request.with(requester.variables.sent, added);
-      return readServiceAnswer(await requester.ask(outgoing, Math.max(1, ids.length)));
-    };
-    if (!parent) return this.#countIn(rootValue(await ask([]), this.#adapter.name));
-    const way = this.#way!;
-    const name = `count ${this.nameWith(requester.variables.sent)}`;
-    const loader = requester.loader<number | null>(name, async (ids) => {
-      const answer = await ask(ids);
-      return ids.map((_, at) => {
-        try {
-          return this.#countIn(way.listIn(answer, at));
-        } catch (error) {
-          return error as Error;
-        }
-      });
-    });
-    return loader.load(way.idOf(parent.id));
-  }
-
-  /** @throws ServiceFailure */
-  #countIn({ value, errors }: PlacedValue): number | null {
-    const read = this.#result.read(value);
-    const page = read.kind === 'success' ? read.value : undefined;
-    if (!isJsonObject(page) && errors.length > 0) {
-      throw new ServiceFailure(errors.map(({ error }) => error));
-    }
-    const count = isJsonObject(page) ? page[COUNT] : undefined;
-    return typeof count === 'number' && count >= 0 ? count : null;
-  }
-
   /** @throws SizeRefusedError, PageFailedError */
   async #ask(
     requester: Requester,
@@ -310,14 +270,15 @@ export class ListPages {
       }
       throw noPage();
     }
-    if (lists.some((records) => (records as unknown[]).some(isNoRecord))) throw noRecord();
     const { hasNextPage, endCursor, first: size } = pageInfo;
     // Null says no; taken for a no, anything else would cut the list short.
     if (hasNextPage !== null && typeof hasNextPage !== 'boolean') throw noPage();
     const ids = (lists[0] as unknown[]).map((record) => this.#identity.of(record));
     const records = await this.#recordsOf(requester, lists as unknown[][], placed.errors);
+    const count = page[COUNT];
     return {
       records,
+      ...(typeof count === 'number' && count >= 0 && { count }),
       bytes: lengthOf(records),
       ids,
       hasNextPage: hasNextPage === true,
@@ -400,21 +361,9 @@ function pageError(error: unknown): unknown {
 }
 
 function noPage(): PageFailedError {
-  return badPage('without items or pageInfo');
-}
-
-function isNoRecord(value: unknown): boolean {
-  return value !== null && !isJsonObject(value);
-}
-
-function noRecord(): PageFailedError {
-  return badPage('with a record that is not an object');
-}
-
-function badPage(what: string): PageFailedError {
   const cause = codedError(
     'UPSTREAM_BAD_RESPONSE',
-    `The recruiting service returned a page ${what}. Try again later.`,
+    'The recruiting service returned a page without items or pageInfo. Try again later.',
   );
   return new PageFailedError(cause.message, { cause });
 }

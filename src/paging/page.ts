@@ -21,6 +21,8 @@ export interface Page<R = unknown> {
    * a service may return more of them (a least page, a size rounded up) or fewer (hidden records).
    */
   readonly size: number;
+  /** The number of records of the whole list, if the page says it. */
+  readonly count?: number;
   /** The memory that it takes, if known: fewer large pages are kept and read ahead. Default: 0. */
   readonly bytes?: number;
 }
