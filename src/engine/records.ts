@@ -1,17 +1,14 @@
 import {
   getNamedType,
   getNullableType,
-  GraphQLFloat,
   GraphQLID,
   GraphQLInt,
   GraphQLString,
-  isEnumType,
   Kind,
   type GraphQLInputType,
   type GraphQLOutputType,
   type SelectionNode,
 } from 'graphql';
-import { codedError } from '../errors.ts';
 import { causeOf } from '../paging/page.ts';
 import type { PagedList } from '../paging/list-walk.ts';
 import type { LookUpList } from '../paging/look-up.ts';
@@ -197,7 +194,6 @@ class RecordsById implements RecordLoads {
         const isNull = read.value === null || read.value === undefined;
         if (isNull && errors.length === 0) return null;
         if (answer.data === undefined) return new ServiceFailure(answer.errors);
-        if (!isNull && !isJsonObject(read.value)) return noRecord();
         // An error without a place may explain any null, but no record.
         const own = errors.filter(({ error }) => isNull || error.path !== undefined);
         const placed = own.map(({ error, path }): AnswerError => ({ service: { ...error, path } }));
@@ -215,13 +211,6 @@ class RecordsById implements RecordLoads {
     }
     return { text: JSON.stringify(value), errors };
   }
-}
-
-function noRecord() {
-  return codedError(
-    'UPSTREAM_BAD_RESPONSE',
-    'The recruiting service returned a record that is not an object. Try again later.',
-  );
 }
 
 function keyAt(at: number): string {
@@ -313,11 +302,9 @@ export function readId(value: unknown, entity: Entity): RecordId | undefined {
   if (named === GraphQLInt) {
     return INT.test(text) && (Number(text) | 0) === Number(text) ? text : undefined;
   }
-  if (named === GraphQLFloat) return typeof value === 'number' ? text : undefined;
   if (named === GraphQLID || named === GraphQLString) {
     return typeof value === 'number' && !Number.isInteger(value) ? undefined : JSON.stringify(text);
   }
-  if (isEnumType(named)) return named.getValue(text) ? JSON.stringify(text) : undefined;
   return JSON.stringify(value);
 }
 

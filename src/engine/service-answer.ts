@@ -13,9 +13,6 @@ export interface ServiceAnswer {
   readonly extensions: JsonObject | undefined;
 }
 
-/** The largest number of errors per answer: all are written in one go, while other requests wait. */
-const MAX_ERRORS = 3_000;
-
 /** @throws UPSTREAM_BAD_RESPONSE if it is not a GraphQL answer */
 export function readServiceAnswer({ text, status }: UpstreamAnswer): ServiceAnswer {
   let answer: unknown;
@@ -30,7 +27,7 @@ export function readServiceAnswer({ text, status }: UpstreamAnswer): ServiceAnsw
     throw notGraphQL(status).error;
   return {
     data,
-    errors: Array.isArray(errors) ? errors.slice(0, MAX_ERRORS).map(serviceError) : [],
+    errors: Array.isArray(errors) ? errors.map(serviceError) : [],
     extensions: isJsonObject(extensions) ? extensions : undefined,
   };
 }

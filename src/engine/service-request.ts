@@ -42,7 +42,7 @@ export class ServiceRequest {
 
   /**
    * Keeps the name, the directives and the variables of the caller's operation. Fragments and variables that are not
-   * used are left out, since a service may refuse them; so are descriptions, which older parsers do not accept.
+   * used are left out, since a service may refuse them.
    *
    * @param added the variables of the gateway
    */
@@ -66,11 +66,11 @@ export class ServiceRequest {
     const declared = variableDefinitions.filter(isUsed);
     const whole = {
       ...selecting,
-      variableDefinitions: [...declared, ...added.filter(isUsed)].map(undescribed),
+      variableDefinitions: [...declared, ...added.filter(isUsed)],
     };
     const document: DocumentNode = {
       kind: Kind.DOCUMENT,
-      definitions: [whole, ...used.map(undescribed)],
+      definitions: [whole, ...used],
     };
     this.pages = Math.max(1, pagedFieldsIn(document, printer.schema));
     this.#kind = operation === OperationTypeNode.MUTATION ? 'mutation' : 'query';
@@ -135,8 +135,4 @@ function usedVariables(nodes: readonly ASTNode[]): ReadonlySet<string> {
   const used = new Set<string>();
   for (const node of nodes) visit(node, { Variable: ({ name }) => void used.add(name.value) });
   return used;
-}
-
-function undescribed<Node extends ASTNode>(node: Node): Node {
-  return 'description' in node ? { ...node, description: undefined } : node;
 }

@@ -191,11 +191,10 @@ export class Shared {
   /** The JSON of a page's records, with commas between them. */
   textOf({ page: { records }, offsets }: WalkedPage<ListRecord>): Buffer {
     const known = this.#texts.get(records);
-    const [first] = offsets;
-    // Readers of a page take the same offsets from its first one on, up to their limits.
-    if (known && known.first === first && known.count === offsets.length) return known.text;
+    // Readers of a page take the same offsets of it, up to their limits.
+    if (known && known.count === offsets.length) return known.text;
     const text = Buffer.from(offsets.map((offset) => records[offset]!.texts[0]).join(','));
-    this.#texts.set(records, { first, count: offsets.length, text });
+    this.#texts.set(records, { count: offsets.length, text });
     return text;
   }
 }
@@ -204,7 +203,6 @@ export class Shared {
 const GATEWAY = 'gateway';
 
 interface PageText {
-  readonly first: number | undefined;
   readonly count: number;
   readonly text: Buffer;
 }
