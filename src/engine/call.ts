@@ -4,7 +4,6 @@ import type { DrainBudget } from '../paging/drain.ts';
 import { PageBudget, type CallerBudgets } from '../paging/page-budget.ts';
 import { Slots } from '../queue.ts';
 import type { OutgoingRequest, Sender, UpstreamAnswer } from '../upstream/request.ts';
-import { sharingKey } from '../upstream/share.ts';
 import type { SendToService } from '../upstream/upstream.ts';
 import type { AnswerMemory, HeldMemory } from '../memory/answer-memory.ts';
 
@@ -129,8 +128,6 @@ export class Call implements Requester {
   readonly #loaders: Loaders;
   #held: HeldMemory | undefined;
   #isOver = false;
-  /** What was sent, by its body. */
-  readonly #requests = new Map<string, Promise<UpstreamAnswer>>();
   #slots: Slots | undefined;
 
   /** @param whole for a delegation */
@@ -200,10 +197,7 @@ export class Call implements Requester {
     this.#held?.release();
   }
 
-  /**
-   * Sends equal queries of an operation once: those of two aliases, or of two lists that read the same page. They are
-   * aborted with the operation, not with the reader of the page that sent them first.
-   */
+  /** Requests are aborted with the operation, not with the reader of the page that sent them. */
   ask(request: OutgoingRequest, pages: number): Promise<UpstreamAnswer> {
     return this.#ask(request, pages, this.budget);
   }
@@ -227,21 +221,7 @@ export class Call implements Requester {
     return requester;
   }
 
-  #ask(request: OutgoingRequest, pages: number, budget: PageBudget): Promise<UpstreamAnswer> {
-    if (request.kind === 'mutation') return this.#send(request, pages, budget);
-    const requests = this.#whole.#requests;
-    const key = sharingKey(request);
-    if (key === undefined) return this.#send(request, pages, budget);
-    const known = requests.get(key);
-    if (known) return known;
-    const sent = this.#send(request, pages, budget);
-    requests.set(key, sent);
-    // A request that failed may be sent again.
-    sent.catch(() => requests.delete(key));
-    return sent;
-  }
-
-  async #send(
+  async #ask(
     request: OutgoingRequest,
     pages: number,
     budget: PageBudget,

@@ -51,7 +51,7 @@ export function shareQueries(next: Send): Send {
 const LONGEST_KEY = 16_383;
 
 /** Returns the key of a request in a map: its body. Undefined if that is too long to be shared. */
-export function sharingKey({ body }: OutgoingRequest): string | undefined {
+function sharingKey({ body }: OutgoingRequest): string | undefined {
   return body.length > LONGEST_KEY ? undefined : body;
 }
 
