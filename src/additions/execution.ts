@@ -56,7 +56,7 @@ export function valuesIn(value: unknown): number {
   return count;
 }
 
-export function tooManyValues() {
+function tooManyValues() {
   return codedError(
     'OPERATION_TOO_COMPLEX',
     `The operation selects a field that was added to this gateway, on too many records: together they may have ${MAX_VALUES} values. ` +

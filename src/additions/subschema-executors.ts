@@ -13,11 +13,11 @@ import {
   type FieldNode,
   type GraphQLSchema,
 } from 'graphql';
-import { JsonText, resultOf, type Answer, type AnswerError, type Path } from '../engine/answer.ts';
+import { resultOf, type AnswerError, type Path } from '../engine/answer.ts';
 import { keyOf } from '../engine/syntax.ts';
 import { codedError } from '../errors.ts';
 import type { Delegate } from './delegate.ts';
-import { executionWith, tooManyValues, valuesIn } from './execution.ts';
+import { executionWith, valuesIn } from './execution.ts';
 import { fitting } from './fitting.ts';
 
 /** Makes the executor of the served schema for stitching. @param delegate answers an operation by its plan */
@@ -25,7 +25,6 @@ export function servedExecutor(schema: GraphQLSchema, delegate: Delegate): Execu
   return (async (request: ExecutionRequest) => {
     try {
       const answer = await delegate(request);
-      if (textIn(answer) > MAX_TEXT) throw tooManyValues();
       // A copy for this delegation: graphql-tools writes into it.
       const { data } = await resultOf({ data: answer.data, errors: [] });
       return placed(schema, request, data, answer.errors);
@@ -33,16 +32,6 @@ export function servedExecutor(schema: GraphQLSchema, delegate: Delegate): Execu
       return failed(request, [{ thrown, path: undefined }]);
     }
   }) as Executor;
-}
-
-/** Characters of JSON in one answer, which take 25 ms to parse. */
-const MAX_TEXT = 4 * 1024 * 1024;
-
-function textIn({ data }: Answer): number {
-  const pieces = Object.values(data ?? {}).flatMap((value) =>
-    value instanceof JsonText ? value.pieces : [],
-  );
-  return pieces.reduce((sum, { length }) => sum + length, 0);
 }
 
 /** Gives the results of another service the same form. graphql-js reports what its executor throws. */

@@ -153,11 +153,6 @@ const FIVE_PAGES = range(5).map((at) => `p${at}: persons { items { ${aliased('id
 
 test.each([
   ['values in several answers of the service', FIVE_PAGES.join(' '), 'added to this gateway'],
-  [
-    'bytes in one answer',
-    `allPersons(limit: 100) { ${aliased('id', 200)} }`,
-    'added to this gateway',
-  ],
   ['values, before all are read', `allPersons { ${aliased('id', 1)} }`, '`first` of a connection'],
 ])(
   'an operation with own fields and too many %s is refused with advice',
