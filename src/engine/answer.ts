@@ -196,24 +196,16 @@ function graphqlErrorOf(error: AnswerError): GraphQLError {
   });
 }
 
-/** An error of the service, with all its members. Its `extensions.http` says nothing about the gateway's response. */
-export class ServiceGraphQLError extends GraphQLError {
+/** An error of the service, with all its members. */
+class ServiceGraphQLError extends GraphQLError {
   readonly #members: Readonly<Record<string, unknown>>;
-  readonly #http: object;
 
   constructor({ message, path, extensions, ...members }: ServiceError) {
-    const { http, ...others } = isJsonObject(extensions) ? extensions : {};
-    super(message, { path: path ?? null, extensions: others });
+    super(message, { path: path ?? null, ...(isJsonObject(extensions) && { extensions }) });
     this.#members = members;
-    this.#http = http === undefined ? {} : { http };
   }
 
-  /** Without what a plugin wrote into `extensions.http`, which only sets the status and headers of the response. */
   override toJSON() {
-    const { http: _, ...others } = this.extensions;
-    const extensions = { ...others, ...this.#http };
-    const { extensions: _own, ...json } = super.toJSON();
-    const isExtended = Object.keys(extensions).length > 0;
-    return { ...json, ...this.#members, ...(isExtended && { extensions }) };
+    return { ...super.toJSON(), ...this.#members };
   }
 }

@@ -34,6 +34,8 @@ export function readServiceAnswer({ text, status }: UpstreamAnswer): ServiceAnsw
 
 function serviceError(error: unknown): ServiceError {
   const { message, path, locations: _, ...members } = isJsonObject(error) ? error : {};
+  // To plugins and Yoga it would mean the status and headers of the gateway's own response.
+  if (isJsonObject(members['extensions'])) delete members['extensions']['http'];
   return {
     message: typeof message === 'string' ? message : 'The recruiting service reported an error.',
     ...(isPath(path) && { path }),

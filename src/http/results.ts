@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ExecutionResult, GraphQLError } from 'graphql';
-import { resultOf, ServiceGraphQLError } from '../engine/answer.ts';
+import { resultOf } from '../engine/answer.ts';
 import { parseExactly } from '../engine/json.ts';
 import type { Payload } from '../engine/stream.ts';
 import type { Piece } from './reply.ts';
@@ -89,7 +89,6 @@ function shownErrors(errors: PayloadResult['errors'], mask: MaskAny) {
 
 /** An error as it is written. */
 export function shownError(error: GraphQLError) {
-  if (error instanceof ServiceGraphQLError) return error.toJSON();
   const { extensions, ...shown } = error.toJSON();
   return { ...shown, ...(extensions && shownExtensions(extensions)) };
 }

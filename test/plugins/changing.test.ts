@@ -138,7 +138,7 @@ function said(code: string) {
   return { message: 'Not now.', extensions: { code } };
 }
 
-test('what an error of the service calls http, and its further keys, are passed on and set no status, with a plugin or without', async () => {
+test('what the service calls http sets no status, and further keys of its errors are passed on, with a plugin or without', async () => {
   const http = { status: 418, headers: MINE };
   const error = { message: 'No.', path: ['persons'], extensions: { code: 'NO', http }, type: 'NO' };
   const extensions = { cost: 1 };
@@ -149,7 +149,10 @@ test('what an error of the service calls http, and its further keys, are passed 
       gateway.service.answer(json(body));
       const { status, headers, text } = await got(gateway, PAGE);
       expect([status, headers['x-mine']]).toEqual([200, undefined]);
-      expect(JSON.parse(text)).toMatchObject(JSON.parse(JSON.stringify(body)) as object);
+      const shown = errors?.map((each) => ({ ...each, extensions: { code: 'NO' } }));
+      const expected = { ...body, ...(shown && { errors: shown }) };
+      expect(JSON.parse(text)).toMatchObject(JSON.parse(JSON.stringify(expected)) as object);
+      expect(text).not.toContain('"extensions":{"code":"NO","http"');
     }
   }
 });
