@@ -221,11 +221,7 @@ export class Call implements Requester {
     return requester;
   }
 
-  async #ask(
-    request: OutgoingRequest,
-    pages: number,
-    budget: PageBudget,
-  ): Promise<UpstreamAnswer> {
+  async #ask(request: OutgoingRequest, pages: number, budget: PageBudget): Promise<UpstreamAnswer> {
     budget.spend(pages);
     const whole = this.#whole;
     const sender: Sender = {

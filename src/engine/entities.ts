@@ -23,12 +23,7 @@ import {
   type RecordId,
   type RecordLoads,
 } from './records.ts';
-import {
-  checkDirectives,
-  withoutConditions,
-  selectionsBelow,
-  type SelectedField,
-} from './selected-fields.ts';
+import { checkDirectives, selectionsBelow, type SelectedField } from './selected-fields.ts';
 import { errorsAt } from './service-answer.ts';
 import { fragmentNode } from './syntax.ts';
 
@@ -51,7 +46,7 @@ export class RecordField {
   ) {
     checkDirectives(selected);
     this.key = selected.key;
-    this.#field = withoutConditions(selected);
+    this.#field = selected;
     this.#entity = entity;
     this.#definition = shared.schema.getQueryType()!.getFields()[selected.name]!;
     this.#loads = recordLoads(shared, prepared, entity, selectionsBelow(this.#field));
@@ -87,7 +82,7 @@ export class EntitiesField {
   ) {
     checkDirectives(selected);
     this.key = selected.key;
-    this.#field = withoutConditions(selected);
+    this.#field = selected;
     this.#entities = new Map(entities.map((entity) => [entity.type.name, entity]));
     this.#definition = shared.schema.getQueryType()!.getFields()[selected.name]!;
     const selections = selectionsBelow(this.#field);

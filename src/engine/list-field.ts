@@ -29,12 +29,7 @@ import { ListPages } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
 import type { NestedFiller } from './mend.ts';
 import type { ListDerivation, PreparedOperation } from './prepared-operation.ts';
-import {
-  checkDirectives,
-  withoutConditions,
-  selectionsBelow,
-  type SelectedField,
-} from './selected-fields.ts';
+import { checkDirectives, selectionsBelow, type SelectedField } from './selected-fields.ts';
 import { errorsAt } from './service-answer.ts';
 
 type Values = Readonly<Record<string, unknown>>;
@@ -56,11 +51,10 @@ export class ListField implements NestedFiller {
     shared: Shared,
     prepared: PreparedOperation,
     derived: ListDerivation,
-    selected: SelectedField,
+    field: SelectedField,
   ) {
-    checkDirectives(selected);
+    checkDirectives(field);
     const { adapter, kind, name } = derived;
-    const field = withoutConditions(selected);
     const parent = shared.schema.getType(derived.parent);
     this.key = field.key;
     this.#shared = shared;

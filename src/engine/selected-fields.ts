@@ -22,8 +22,6 @@ export interface SelectedField {
 /** A field node, with the directives of each selection around it and its own, from the outside. */
 interface FieldUse {
   readonly node: FieldNode;
-  /** Its place among all uses, in the order of the operation. */
-  readonly at: number;
   /** The type condition of the innermost fragment around it that has one. */
   readonly on: string | undefined;
   readonly directives: readonly (readonly DirectiveNode[])[];
@@ -46,12 +44,6 @@ export function fieldsBelow({ uses }: SelectedField, fragments: Fragments) {
   return grouped(sets, fragments);
 }
 
-/** Drops the conditions of a field with a single use: it is only answered if they are true. */
-export function withoutConditions(field: SelectedField): SelectedField {
-  const [use, ...others] = field.uses;
-  return others.length > 0 ? field : { ...field, uses: [{ ...use!, directives: [] }] };
-}
-
 interface ConditionalSelections {
   readonly selections: readonly SelectionNode[];
   readonly directives: FieldUse['directives'];
@@ -62,7 +54,6 @@ function grouped(
   fragments: Fragments,
 ): readonly SelectedField[] {
   const fields = new Map<string, SelectedField & { readonly uses: FieldUse[] }>();
-  let at = 0;
   // A fragment without conditions has the same fields wherever it is spread.
   const entered = new Set<string>();
   const collect = (
@@ -75,7 +66,7 @@ function grouped(
       let directives = own.length > 0 ? [...outer, own] : outer;
       if (selection.kind === Kind.FIELD) {
         const key = keyOf(selection);
-        const use = { node: selection, directives, on, at: at++ };
+        const use = { node: selection, directives, on };
         const known = fields.get(key);
         if (known) known.uses.push(use);
         else fields.set(key, { key, name: selection.name.value, uses: [use] });
@@ -101,21 +92,12 @@ function grouped(
   return [...fields.values()];
 }
 
-/**
- * Returns the fields that `@skip` and `@include` select, in the order in which they are selected then (6.3.2 of the
- * specification).
- *
- * @param values of the variables
- */
+/** Returns the fields that `@skip` and `@include` select. @param values of the variables */
 export function selectedNow(
   fields: readonly SelectedField[],
   values: Readonly<Record<string, unknown>>,
 ): readonly SelectedField[] {
-  const selected = fields.filter((field) => isSelected(field, values));
-  if (selected.every(({ uses }) => uses.length === 1)) return selected;
-  const placeOf = ({ uses }: SelectedField) =>
-    uses.find((use) => isTrue(use, values))?.at ?? Infinity;
-  return selected.toSorted((a, b) => placeOf(a) - placeOf(b));
+  return fields.filter((field) => isSelected(field, values));
 }
 
 export function isSelected(

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isCursor, type Answer, type AnsweredError } from './cursors.ts';
 
 type Path = NonNullable<AnsweredError['path']>;
@@ -12,7 +13,7 @@ interface Said {
 /**
  * Compares an answer of the gateway with the one that graphql-js gives over lists in memory.
  *
- * @returns undefined if both say the same, or differ only as the design says
+ * @returns undefined if both say the same, in whatever order, or differ only as the design says
  */
 export function difference(
   query: string,
@@ -35,7 +36,7 @@ export function difference(
     ({ path }) => !places.some((place) => isBelow(path, place)),
   );
   for (const place of places) for (const data of [ourData, theirData]) clear(data, place);
-  const isSame = rest.length === 0 && JSON.stringify(ourData) === JSON.stringify(theirData);
+  const isSame = rest.length === 0 && isDeepStrictEqual(ourData, theirData);
   return isSame ? undefined : { answer, expected };
 }
 

@@ -132,16 +132,6 @@ const ROWS: readonly [promise: string, world: string, query: string, variables?:
     'full',
     '{ __typename applicantsConnection @skip(if: true) { totalCount } agencyCalled(label: "é") { __typename } }',
   ],
-  [
-    'keys have the order in which the operation names them, without those that it skips',
-    'full',
-    `query ($yes: Boolean!) {
-      a: openingsConnection(last: 0) { totalCount @include(if: $yes) @skip(if: true) }
-      a: openingsConnection(last: 0) { edges { cursor } ...T }
-    }
-    fragment T on VacancyConnection { totalCount }`,
-    { yes: true },
-  ],
 ];
 
 test.each(ROWS)('%s', async (_, name, query, variables = {}) => {
