@@ -155,7 +155,11 @@ async function finishImport(tokens: HeldTokens, before: State | null, terminal: 
         NEW_LINK,
     );
   }
-  if (state.refusals > 0 && now < state.expiresAt) return print(TOO_EARLY_OR_SPENT);
+  if (state.refusals > 0 && now < state.expiresAt) {
+    return print(
+      `It was not refreshed yet. ${earlyOrSpent(state, now)} Until then the link works: keep it secret.`,
+    );
+  }
   throw new CommandError(
     isUncertain(state, now)
       ? `The set is in the store, but its first refresh got no clear answer. ${lineOn('uncertain', state)}`
@@ -163,11 +167,6 @@ async function finishImport(tokens: HeldTokens, before: State | null, terminal: 
           'Without a gateway, run `tokens refresh`. Do not import it again.',
   );
 }
-
-const TOO_EARLY_OR_SPENT =
-  'It was not refreshed yet: the service refused the refresh token, and not the access token. Either it exchanges none before ' +
-  'the access token has expired, or the refresh token is spent. A running gateway sends it again right after the expiry, which ' +
-  'shows what is true: start one now, or keep it running. Until then the link works: keep it secret.';
 
 /** Refreshes once, or waits for the refresh of another process. */
 export async function tokensRefresh(_options: object, terminal: Terminal): Promise<void> {
@@ -178,7 +177,7 @@ export async function tokensRefresh(_options: object, terminal: Terminal): Promi
     if (obstacle) throw nothingSent(lineOn(obstacle, state));
     if (state.refusesEarly || state.refusals > 0) {
       const verdict = await askAccess(tokens, state);
-      if (verdict.kind === 'works') throw nothingSent(tooEarly(state, holder.now));
+      if (verdict.kind === 'works') throw nothingSent(earlyOrSpent(state, holder.now));
     }
     print(`Refreshed: ${inUse(await exchange(tokens, terminal))}`);
   });
@@ -216,14 +215,15 @@ async function askAccess({ holder, service }: HeldTokens, state: State): Promise
   return verdict;
 }
 
-function tooEarly({ refusesEarly, expiresAt }: State, now: number): string {
-  const left = Math.max(0, expiresAt - now) / 1000;
+/** What a refusal means, as long as the access token may work. */
+function earlyOrSpent({ refusesEarly, expiresAt }: State, now: number): string {
+  const left = expiresAt > now ? `, in ${duration((expiresAt - now) / 1000)} at most` : '';
   return (
-    'The access token works, and this service ' +
     (refusesEarly
-      ? 'exchanges no refresh token before the access token has expired. '
-      : 'has refused the refresh token already: as too early, or as spent. ') +
-    `A running gateway sends it right after the expiry${left > 0 ? `, in ${duration(left)} at most` : ''}: start one, or keep it running.`
+      ? 'This service exchanges no refresh token before the access token has expired. '
+      : 'The service has refused the refresh token: as too early, or as spent. ') +
+    `A running gateway sends it right after the expiry${left}, which shows what is true; \`tokens recover\` does so then. ` +
+    'If you know that the tokens were revoked, import a new link with --replace.'
   );
 }
 
@@ -266,16 +266,11 @@ function notExchanged(error: Error, holder: TokenHolder, recovers: boolean): Err
   const { claim, refusals } = state;
   if (isLive(claim, now)) return nothingSent(underWay(claim!));
   const trouble = troubleIn(holder, ['missing', 'lost', 'uncertain']);
-  if (!trouble) return new CommandError(refusals > 0 ? REFUSED : error.message);
+  if (!trouble) return new CommandError(refusals > 0 ? earlyOrSpent(state, now) : error.message);
   return new CommandError(
     `${recovers ? 'No other pair was found. ' : ''}${lineOn(trouble, state)}`,
   );
 }
-
-const REFUSED =
-  'The service refused the refresh token: as too early, or as spent. A running gateway sends it again right after the expiry ' +
-  'of the access token, which shows what is true; `tokens recover` does so then. If you know that the tokens were revoked, import ' +
-  'a new link with --replace.';
 
 function inUse({ generation, pair }: State): string {
   return (
@@ -308,7 +303,7 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
     const verdict = await askAccess(tokens, state);
     const isEarly = state.refusesEarly || refusals > 0;
     if (verdict.kind === 'works' && trouble !== 'lost' && isEarly) {
-      return print(tooEarly(state, now));
+      return print(earlyOrSpent(state, now));
     }
     if (verdict.kind === 'unclear' && now < state.expiresAt) {
       throw nothingSent(
