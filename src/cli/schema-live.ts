@@ -109,10 +109,6 @@ async function liveSchema(terminal: Terminal, timeoutMs: number): Promise<Servic
       const live = await introspect(upstream.send, terminal.stop);
       for (const warning of live.warnings) terminal.stderr.write(`${warning}\n`);
       return { ...live, service: new URL(baseUrl).host };
-    } catch (error) {
-      throw terminal.stop.aborted
-        ? new CommandError('Stopped before the service answered.')
-        : error;
     } finally {
       await upstream.close();
     }

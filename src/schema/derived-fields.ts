@@ -7,7 +7,6 @@ import {
   print,
   type GraphQLSchema,
 } from 'graphql';
-import { WALK_AGAIN_MS } from '../paging/look-up.ts';
 import {
   objectTypesOf,
   type Adapter,
@@ -310,9 +309,8 @@ function describeLookup({ type: { name }, lookup }: Entity): string {
   if (lookup?.kind === 'id') {
     return `The ${name} with this id, which the service returns in \`${lookup.field}\`; null if it does not exist.`;
   }
-  const seconds = WALK_AGAIN_MS / 1000;
   return `The ${name} with this id; null if it does not exist. The service has no such field, so the record is looked up
   in \`${lookup!.adapter.name}\`: first at its last known position and near it, then at both ends of the list, then by
-  reading the whole list, at most once in ${seconds} seconds. A record inserted in the middle of the list by someone else
-  may not be found for up to ${seconds} seconds.`;
+  reading the whole list, at most every 30 seconds. A record inserted in the middle of the list by someone else may not be
+  found for as long.`;
 }

@@ -1,5 +1,4 @@
 import { getIntrospectionQuery, type IntrospectionOptions } from 'graphql';
-import { codedError } from '../errors.ts';
 import { readResult } from '../upstream/executor.ts';
 import type { SendToService } from '../upstream/upstream.ts';
 import { readIntrospection } from './introspection.ts';
@@ -28,7 +27,7 @@ const QUERIES: readonly IntrospectionOptions[] = [
  * Requests the schema in one operation with one `__schema` and without `__type`: services count these, and refuse a
  * second one. If that is refused, requests what was in the first version of introspection.
  *
- * @throws coded errors: of the request, or if the service refuses introspection or reports a schema that is not usable
+ * @throws Error: of the request, or if the service refuses introspection or reports a schema that is not usable
  */
 export async function introspect(send: SendToService, signal: AbortSignal): Promise<LiveSchema> {
   let refusal: string | undefined;
@@ -41,8 +40,7 @@ export async function introspect(send: SendToService, signal: AbortSignal): Prom
     if (data && !errors?.length) return liveSchema(data);
     refusal ??= onOneLine(errors?.[0]?.message ?? '');
   }
-  throw codedError(
-    'UPSTREAM_BAD_RESPONSE',
+  throw new Error(
     `The recruiting service refuses introspection${refusal ? ` (${refusal})` : ''}. ${UNTIL_THEN}`,
   );
 }
@@ -55,9 +53,9 @@ function liveSchema(answer: unknown): LiveSchema {
     const { schema } = readSnapshot(sdl, 'introspection');
     return { sdl, schema, warnings: warnings.map(onOneLine) };
   } catch (cause) {
-    throw codedError(
-      'UPSTREAM_BAD_RESPONSE',
-      `The recruiting service reports a schema that is not valid (${onOneLine((cause as Error).message)}). ${UNTIL_THEN}`,
+    const why = onOneLine((cause as Error).message);
+    throw new Error(
+      `The recruiting service reports a schema that is not valid (${why}). ${UNTIL_THEN}`,
       { cause },
     );
   }
