@@ -143,19 +143,14 @@ class CheckedDocument<Plan> {
   }
 
   select(operationName: unknown): CheckedOperation<Plan> {
-    if (operationName === undefined || operationName === null) {
-      const [only, ...others] = this.#operations;
-      if (only && others.length === 0) return only;
-      throw badRequest(
-        `Say with operationName which operation to run; there is ${this.#listed()}.`,
-      );
-    }
+    const [only, ...others] = this.#operations;
+    const isOpen = operationName === undefined || operationName === null;
     const named = this.#operations.findLast(({ name }) => name === operationName);
-    if (named) return named;
+    const selected = isOpen && others.length === 0 ? only : named;
+    if (selected) return selected;
+    const names = this.#operations.map(({ name }) => name ?? 'one without a name');
     throw badRequest(
-      typeof operationName === 'string'
-        ? `There is no operation named "${operationName}" in this document; there is ${this.#listed()}.`
-        : `The operationName must be a string; there is ${this.#listed()}.`,
+      `Say with operationName which operation to run; there is ${names.join(', ') || 'none'}.`,
     );
   }
 
@@ -170,11 +165,6 @@ class CheckedDocument<Plan> {
     });
     this.#isValid = errors.length === 0;
     return errors;
-  }
-
-  #listed(): string {
-    const names = this.#operations.map(({ name }) => name ?? 'one without a name');
-    return names.join(', ') || 'none';
   }
 }
 
