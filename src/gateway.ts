@@ -114,9 +114,6 @@ export async function createGateway(parts: GatewayParts) {
   const upstream = connectService(parts, { tokens, bodies, telemetry });
   sending.resolve(upstream.send);
   for (const warning of served.warnings) log.warn(warning);
-  if (!auth && offered.scopes.names.size > 0 && parts.hasCallers !== false) {
-    log.warn(SCOPES_WITHOUT_CREDENTIALS);
-  }
 
   const memory = new AnswerMemory(config.answerBytes);
   const engine: Engine = new Engine({
@@ -199,7 +196,7 @@ export async function createGateway(parts: GatewayParts) {
         // Before host names are checked: probes use the IP address of a pod. They get only yes or no.
         paths.health,
         paths.readiness,
-        knownHosts(config, config.auth !== undefined, log),
+        knownHosts(config, config.auth !== undefined),
         graphiql.fromRoot,
         // Before authentication: browsers send preflights, and open pages, without a credential.
         origin.preflights,
@@ -252,10 +249,6 @@ export async function createGateway(parts: GatewayParts) {
     },
   };
 }
-
-const SCOPES_WITHOUT_CREDENTIALS =
-  'adapters.json has scopes, but callers need no credential, so everyone has every scope. ' +
-  'Set AUTH_API_KEYS or AUTH_JWKS_URL, or let what is in front of the gateway decide who may read these fields.';
 
 /**
  * Connects the parts that a request to the service needs, without a gateway around them: for other gateways.

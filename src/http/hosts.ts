@@ -1,5 +1,4 @@
 import { isIP } from 'node:net';
-import type { Logger } from 'pino';
 import { codedError } from '../errors.ts';
 import type { Stage } from './exchange.ts';
 import { errorReply } from './reply.ts';
@@ -19,17 +18,10 @@ interface NamedServer {
  *
  * @param needsCredential whether callers need a credential
  */
-export function knownHosts(server: NamedServer, needsCredential: boolean, log: Logger): Stage {
-  if (!server.allowedHosts && !isLoopback(server.host) && !needsCredential) {
-    log.warn(HOSTS_ARE_NOT_LISTED);
-  }
+export function knownHosts(server: NamedServer, needsCredential: boolean): Stage {
   const isOurHost = gatewayHosts(server, needsCredential);
   return ({ inbound }) => (isOurHost(inbound.host) ? undefined : OTHER_HOST);
 }
-
-const HOSTS_ARE_NOT_LISTED =
-  'HOST accepts connections from other machines, and callers need no credential. Until ALLOWED_HOSTS lists the host names of ' +
-  'this gateway, it answers only to IP addresses and localhost, so that no web page can read it through a browser in your network.';
 
 const MISDIRECTED =
   'The host name of this request is not one of this gateway. If it should be, the operator of the gateway adds it to ALLOWED_HOSTS.';
