@@ -11,16 +11,7 @@ import { startFullFront, type Front } from '../support/gateway/front.ts';
 // one with a plugin that has every hook, which sends it through the whole pipeline of Yoga. All four answers are equal.
 
 const LISTED = 'https://people.example.com';
-const UNLISTED = [
-  'https://evil.example',
-  'http://people.example.com',
-  `${LISTED}:8443`,
-  `${LISTED}.evil.example`,
-  'https://www.people.example.com',
-  'http://localhost:5173',
-  'null',
-  '*',
-];
+const UNLISTED = ['https://evil.example', `${LISTED}:8443`, 'http://localhost:5173', 'null'];
 const READER = 'key-of-a-reader';
 const WRITER = 'key-of-a-writer';
 const GATE = 'key-of-the-router';
@@ -160,10 +151,6 @@ const DOUBLED = '{ me { ...F0 } }';
 /** Each fragment spreads the next one twice. */
 const doubling = (levels: number, twice: (next: string) => string) =>
   `${DOUBLED} ${many(levels, (at) => `fragment F${at} on Candidate { ${twice(`...F${at + 1}`)} }`)} fragment F${levels} on Candidate { id }`;
-const PAIRS = Array.from({ length: 8 }).reduce<string>(
-  (inside) => `friends { ${inside} } friends { ${inside} }`,
-  'id',
-);
 
 type Row = readonly [name: string, sent: SentRequest, status: number, expected: unknown];
 /** A text is that of an operation. */
@@ -216,9 +203,6 @@ const WITH_TEXT = { query: UNKNOWN, ...ofApollo(sha256(UNKNOWN)) };
 /** Each has a name that is similar to another one. */
 const SIMILAR: Readonly<Record<string, Sent>> = {
   'a field': '{ candidatez { items { id } } }',
-  'an argument': '{ candidate(idd: 1) { id } }',
-  'a type': '{ me { ... on Candidat { id } } }',
-  'an enum value': '{ candidates(stage: NEWW) { total } }',
   'an input field in a variable': query('query ($a: VacancyBy!) { vacancyBy(by: $a) { id } }', {
     variables: { a: { idd: 1 } },
   }),
@@ -252,8 +236,6 @@ const REFUSED: readonly Row[] = [
   ...refused(404, undefined, {
     'an unknown path': { path: '/elsewhere', ...ME },
     'a path above': { path: '/', ...ME },
-    'a path below': { path: '/graphql/elsewhere', ...ME },
-    'a path in other letters': { path: '/GraphQL', ...ME },
     'a path with a broken escape': { path: '/%zz', ...ME },
     'a path that ends like a probe': { path: '//evil/graphql?x=/health', ...ME },
   }),
@@ -277,7 +259,6 @@ const REFUSED: readonly Row[] = [
   }),
   ...Object.entries<Record<string, string>>({
     nothing: {},
-    'the type of a form': { 'content-type': 'application/x-www-form-urlencoded' },
     'plain text': { 'content-type': 'text/plain; a=application/json' },
     'a password that the browser remembers': { authorization: 'Basic YTpi' },
     'an origin': { origin: LISTED },
@@ -292,7 +273,6 @@ const REFUSED: readonly Row[] = [
   // What form it has.
   ...refused(415, 'BAD_USER_INPUT', {
     'a form': ofType('application/x-www-form-urlencoded', 'query={me{id}}'),
-    'a form of parts': ofType('multipart/form-data; boundary=x'),
     'a plain text': ofType('text/plain'),
     'a body without a type': ofType(''),
     'a charset that is not read': ofType('application/json; charset=iso-8859-1', ME.body),
@@ -304,9 +284,6 @@ const REFUSED: readonly Row[] = [
       body: Buffer.from('{"query":"{ me { id } }","variables":{"name":"Jos\xe9"}}', 'latin1'),
     },
     'a body that is not JSON': { body: `{"query": "${SECRET}` },
-    'a body of plain text': { body: SECRET },
-    'a body of nothing': { body: '' },
-    'a body of a number': { body: '7' },
     'a body of a string': { body: `"${SECRET}"` },
     'a body of null': { body: 'null' },
     'a body of a batch': {
@@ -328,7 +305,6 @@ const REFUSED: readonly Row[] = [
   }),
   ...refused(405, 'BAD_USER_INPUT', {
     'the method PUT': { method: 'PUT', body: {} },
-    'the method DELETE': { method: 'DELETE', body: {} },
     'the method OPTIONS': { method: 'OPTIONS', body: {} },
     'OPTIONS of a page': { method: 'OPTIONS', headers: { origin: LISTED } },
     'OPTIONS of no page': preflightFrom(''),
@@ -454,10 +430,6 @@ const REFUSED: readonly Row[] = [
         `{ me { ...A } } fragment A on Candidate { id } fragment A on Candidate { ${many(390, () => 'vacancy { id }')} }`,
         /There can be only one fragment named "A"/,
       ],
-      'twenty fragments in each other': [
-        `{ me { ...F0 } } ${many(20, (at) => `fragment F${at} on Candidate { ${many(20, (other) => `...F${other}`)} }`)}`,
-        /within itself/,
-      ],
     },
     { to: 'open' },
   ),
@@ -471,18 +443,10 @@ const REFUSED: readonly Row[] = [
       '{ me { ... on Candidate { vacancy { candidates { items { id } } } } } }',
       /^The operation is 5 levels deep; at most 4 .*MAX_DEPTH/,
     ],
-    'levels in fragments': [
-      '{ me { ...B } } fragment B on Candidate { vacancy { ...C } } fragment C on Vacancy { candidates { items { id } } }',
-      /5 levels deep/,
-    ],
     aliases: ['{ me { a: id b: id c: id } }', /^The operation has 3 aliases, .* 2 .*MAX_ALIASES/],
     'aliases in a fragment that is spread twice': [
       '{ me { ...A } again: me { ...A } } fragment A on Named { a: id }',
       / 3 aliases, those of a fragment counted wherever it is spread/,
-    ],
-    'several limits': [
-      '{ me { ... on Candidate { vacancy { a: candidates { b: items { c: id } } } } } }',
-      /5 levels deep.* 3 aliases/,
     ],
     'levels of another operation': query(
       `query A { me { id } } query B { me { ... on Candidate { vacancy { candidates { items { id } } } } } }`,
@@ -498,10 +462,6 @@ const REFUSED: readonly Row[] = [
     'OPERATION_TOO_COMPLEX',
     {
       'selections of one field': [`{ me { ${'id '.repeat(101)} } }`, /"id" is selected 101 times/],
-      'selections of one field in pairs of pairs': [
-        `{ me { ... on Candidate { ${PAIRS} } } }`,
-        /is selected 256 times/,
-      ],
       'selections of one field in fragments': [
         `{ me { ${many(120, (at) => `...F${at}`)} } } ${many(120, (at) => `fragment F${at} on Candidate { vacancy { id } }`)}`,
         /"vacancy" is selected 120 times/,
@@ -509,10 +469,6 @@ const REFUSED: readonly Row[] = [
       'fragments that double each other': [
         doubling(13, (next) => `${next} vacancy { candidates { items { ${next} } } } ${next}`),
         /\d{5,} fields/,
-      ],
-      'fragments that double each other under aliases': [
-        doubling(60, (next) => `a: friends { ${next} } b: friends { ${next} }`),
-        /more than 1000000 fields/,
       ],
       'fields of two operations': {
         ...query(
@@ -594,9 +550,7 @@ const ANSWERED: readonly Answer[] = [
       headers: { 'sec-fetch-site': 'same-origin', origin: 'http://localhost:5173' },
       ...ME,
     },
-    'a POST from the address bar of a browser': { headers: { 'sec-fetch-site': 'none' }, ...ME },
     'a GET with the header of Apollo': onlyWith({ 'apollo-require-preflight': 'true' }),
-    'a GET with the name of an operation': onlyWith({ 'x-apollo-operation-name': 'A' }),
     'a GET with a bearer token': onlyWith({ authorization: 'Bearer a' }),
     'a GET with the type of JSON': onlyWith({ 'content-type': 'application/json; charset=utf-8' }),
     'an operation at the limit of tokens': `{ me { ${'id '.repeat(95)} } }`,

@@ -56,7 +56,6 @@ forged.name = 'GraphQLError';
 
 test.each([
   ['an error', new Error(SECRET)],
-  ['a text', SECRET],
   ['an error of GraphQL about another', createGraphQLError(SECRET, { originalError: forged })],
   ['an abort', new DOMException(SECRET, 'AbortError')],
 ])(

@@ -122,12 +122,6 @@ test.each<Row>([
     { graphql_error: 1 },
   ],
   [
-    'a drain that the service refuses',
-    { query: DRAIN, replies: [json({ errors: [{ message: 'of Max' }] })] },
-    { code: 'OTHER', upstreamRequests: 1, pages: 1 },
-    { graphql_error: 1 },
-  ],
-  [
     'a token that the service refuses',
     { query: page(3), replies: [refusal('revoked')] },
     { code: 'UPSTREAM_UNAUTHORIZED', upstreamRequests: 1 },
@@ -158,8 +152,6 @@ test.each<Row>([
   get('/elsewhere', { ...NOTHING, status: 404, code: 'BAD_USER_INPUT' }, { 'x-api-key': KEY }),
   ...Object.entries({
     200: undefined,
-    403: 'FORBIDDEN',
-    409: 'BAD_USER_INPUT',
     429: 'RATE_LIMITED',
     500: 'INTERNAL_SERVER_ERROR',
   }).map(([status, code]) =>
@@ -184,11 +176,6 @@ test.each<Row>([
     { headers: applicationOf(client, 'people-web', '1.2.0 beta') },
     { client: 'people-web', clientVersion: '1.2.0 beta' },
   ]),
-  [
-    'a version without a name',
-    { headers: { 'graphql-client-version': '1.2.0' } },
-    { clientVersion: '1.2.0' },
-  ],
 ])(
   'the log line has these facts and no other, and the metrics count them: %s',
   async (_, sent, facts, upstream = {}) => {
