@@ -40,9 +40,12 @@ const OTHER_HOST = errorReply(421, codedError('FORBIDDEN', MISDIRECTED));
  * name is accepted
  */
 function gatewayHosts({ host, allowedHosts }: NamedServer, needsCredential: boolean): IsOurHost {
-  if (allowedHosts) return named(listed(allowedHosts));
-  if (isLoopback(host)) return named((name) => isLoopback(name) || name === plainHost(host));
-  return needsCredential ? () => true : named(isUnownable(host));
+  if (allowedHosts) {
+    const names = new Set(allowedHosts.map(plainHost));
+    return named((name) => names.has(name));
+  }
+  if (isLoopback(host)) return named(isLoopback);
+  return needsCredential ? () => true : named(isUnownable);
 }
 
 /** @param name without the brackets around an IPv6 address */
@@ -51,14 +54,9 @@ export function isLoopback(name: string): boolean {
   return /^(.+\.)?localhost$/.test(name) || /^127(\.\d+){3}$/.test(name) || name === '::1';
 }
 
-/** Matches names that an attacker cannot own: loopback names, IP addresses (DNS rebinding needs a name), and `host`. */
-function isUnownable(host: string): (name: string) => boolean {
-  return (name) => isLoopback(name) || isIP(name) !== 0 || name === plainHost(host);
-}
-
-function listed(hosts: readonly string[]): (name: string) => boolean {
-  const names = new Set(hosts.map(plainHost));
-  return (name) => names.has(name);
+/** Whether an attacker cannot own the name: loopback names, and IP addresses (DNS rebinding needs a name). */
+function isUnownable(name: string): boolean {
+  return isLoopback(name) || isIP(name) !== 0;
 }
 
 function named(isOurs: (name: string) => boolean): IsOurHost {
