@@ -155,12 +155,9 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
   });
   /** Finds the operation of a document, which a plugin may have changed, and checks it. */
   const check = (exchange: Exchange, document: DocumentNode, name: unknown): Asked<Plan> => {
-    const passage = passageOf(exchange);
-    const { operation } = passage;
-    const isSame = operation?.document === document && (name ?? operation.name) === operation.name;
-    const found = isSame ? operation : stages.parse(exchange, document, name);
-    passage.operation = found;
-    return validate({ exchange, operation: found });
+    const operation = stages.parse(exchange, document, name);
+    passageOf(exchange).operation = operation;
+    return validate({ exchange, operation });
   };
 
   return {

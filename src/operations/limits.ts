@@ -45,17 +45,17 @@ export function excessOf(
   const excess = [...sizes.values()].flatMap(({ depth, aliases }) => [
     ...tooMuch(
       depth > maxDepth,
-      `The operation is ${inWords(depth)} levels deep; at most ${maxDepth} are allowed (MAX_DEPTH). Request the deeper fields in another operation.`,
+      `The operation is ${depth} levels deep; at most ${maxDepth} are allowed (MAX_DEPTH). Request the deeper fields in another operation.`,
     ),
     ...tooMuch(
       aliases > maxAliases,
-      `The operation has ${inWords(aliases)} aliases, ${counted}; at most ${maxAliases} are allowed (MAX_ALIASES). Split the operation.`,
+      `The operation has ${aliases} aliases, ${counted}; at most ${maxAliases} are allowed (MAX_ALIASES). Split the operation.`,
       true,
     ),
   ]);
   const selections = [...sizes.values()].reduce((sum, size) => sum + size.selections, 0);
   if (selections > MAX_SELECTIONS) {
-    const message = `The document has ${inWords(selections)} fields, ${counted}; at most ${MAX_SELECTIONS} are allowed. Request less at a time.`;
+    const message = `The document has ${selections} fields, ${counted}; at most ${MAX_SELECTIONS} are allowed. Request less at a time.`;
     return [...excess, ...tooMuch(true, message)];
   }
   const repeated = [...sizes.keys()].flatMap((operation) => {
@@ -70,11 +70,6 @@ export function excessOf(
 
 function tooMuch(isTooMuch: boolean, message: string, isAllowedForRouters = false): Excess[] {
   return isTooMuch ? [{ message, isAllowedForRouters }] : [];
-}
-
-/** Fragments that spread each other twice can reach numbers too large to print. */
-function inWords(count: number): string {
-  return count > 1_000_000 ? 'more than 1000000' : String(count);
 }
 
 /** Makes a function that parses a text and stops at too many tokens, so that a huge text is never parsed whole. */

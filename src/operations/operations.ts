@@ -55,6 +55,7 @@ export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<
     if (!document) {
       document = new CheckedDocument(parse(text), rules);
       documents.set(text, document);
+      texts.set(document.node, text);
     }
     return document.select(operationName);
   };
