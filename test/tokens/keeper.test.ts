@@ -286,20 +286,6 @@ test.each<Row>([
   },
   // Stores and files
   {
-    fault: 'an older copy takes the place of the store before a claim: the newest pair is put back',
-    happens: [
-      [
-        tells('accepted', 2),
-        6_000,
-        { meanwhile: becomes({ ...imported(), id: usualSet.id }) },
-        ask,
-      ],
-      MINUTE,
-    ],
-    seen: [gets('UPSTREAM_UNREACHABLE')],
-    stored: { generation: 2, pair: pairOf('2') },
-  },
-  {
     fault: 'a store that is unavailable at the start: it is used as soon as it is back',
     faults: { read: new StoreUnavailable('nothing listens there') },
     happens: [seesTroubles, ask, 10_000, { read: undefined }, MINUTE, ask, 1_000],

@@ -5,7 +5,7 @@ import type { Observer } from './observer.ts';
 import type { Process } from './process.ts';
 
 /** What a transaction does, as its states show it. */
-export const KINDS = ['read', 'import', 'claim', 'save', 'end'] as const;
+export const KINDS = ['read', 'claim', 'save', 'end'] as const;
 export type Kind = (typeof KINDS)[number];
 
 export const BEGINNING = Date.UTC(2026, 0, 1);
@@ -15,7 +15,6 @@ export function kindOf(before: State | null, next: State | undefined): Kind {
   if (!next) return 'read';
   const event = next.events[0];
   if (event !== before?.events[0]) {
-    if (event?.what === 'imported') return 'import';
     if (event?.what === 'saved') return 'save';
     return 'end';
   }

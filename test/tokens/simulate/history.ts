@@ -91,7 +91,6 @@ class World {
       service: this.#service,
       database: this.#database,
       observer,
-      link: plan.fromLink ? this.#link : undefined,
       traps: this.#traps,
       random: chance.number,
       log: pino(
@@ -106,10 +105,8 @@ class World {
   }
 
   async start(): Promise<void> {
-    if (!this.#plan.fromLink) {
-      const pair = this.#service.firstPair;
-      this.#database.put(importPair({ pair, service: SERVICE_URL, by: 'office', replace: false }));
-    }
+    const pair = this.#service.firstPair;
+    this.#database.put(importPair({ pair, service: SERVICE_URL, by: 'office', replace: false }));
     for (const machine of this.#machines) this.#start(machine);
     await this.#time.pass(1_000);
   }
@@ -183,15 +180,6 @@ class World {
     void process.start();
   }
 
-  readonly #link = {
-    read: async () => {
-      await this.#time.sleep(30);
-      const { exchanges, firstPair } = this.#service;
-      if (exchanges.some(({ gave }) => gave)) throw new Error('The link is dead.');
-      return firstPair;
-    },
-  };
-
   /** Ends all faults, starts what is not running, and waits until all replicas serve, or report that they cannot. */
   async recover(): Promise<void> {
     this.observer.note('all faults end');
@@ -236,9 +224,7 @@ class World {
   #isWell(codes: readonly (string | undefined)[]): boolean {
     const { refreshToken } = this.#service.live;
     const { state } = this.#database;
-    const { observer } = this;
-    const isGone = !observer.isKept(refreshToken) || observer.isOfStoreBefore(refreshToken);
-    if (isGone) {
+    if (!this.observer.isKept(refreshToken)) {
       return codes.every((code) => code === 'TOKENS_LOST' || code === 'TOKENS_MISSING');
     }
     return state?.pair.refreshToken === refreshToken && codes.every((code) => code === undefined);

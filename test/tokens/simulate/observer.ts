@@ -20,7 +20,7 @@ export interface Claimed {
  * - a pair is in the store or in an emergency file before it is used;
  * - the newest pair that was received is in the store, in a file, or with a process that saves it again;
  * - a file is not removed before the store has its pair;
- * - no token, and no link of one, is in the log or in the error of a caller, and each such error has a code;
+ * - no token, is in the log or in the error of a caller, and each such error has a code;
  * - a process that is asked to end waits for its exchange.
  *
  * Excused is what no client can prevent: a database that has lost a commit, or its claim, a kill in the moment in which
@@ -197,17 +197,6 @@ export class Observer {
     );
   }
 
-  /**
-   * Whether the pair is only in a file of the store before this one, which was emptied and then got tokens by an import:
-   * it is another store since then, and the pair stays in its file.
-   */
-  isOfStoreBefore(refreshToken: string): boolean {
-    const { state } = this.database;
-    if (!state || orderOf(state.pair.refreshToken) >= orderOf(refreshToken)) return false;
-    const files = this.#filesOf(refreshToken);
-    return files.length > 0 && files.every(({ received }) => received.id !== state.id);
-  }
-
   #holds(process: Process, refreshToken: string): boolean {
     const exchange = this.service.exchanges.find(
       (each) => each.gave?.refreshToken === refreshToken,
@@ -221,21 +210,17 @@ export class Observer {
   }
 
   #isInFile(refreshToken: string): boolean {
-    return this.#filesOf(refreshToken).length > 0;
-  }
-
-  #filesOf(refreshToken: string) {
     return this.#machines
       .flatMap(({ folder }) => [...folder.files.values()])
-      .filter(({ received }) => received.pair.refreshToken === refreshToken);
+      .some(({ received }) => received.pair.refreshToken === refreshToken);
   }
 }
 
 /** Two tries of a call of the database. */
 const SAVE_MS = 20;
 
-/** Tokens as the service names them, and the path of its links. */
-const SECRETS = /\b(?:access|refresh)-\d|\/links\//;
+/** Tokens as the service names them. */
+const SECRETS = /\b(?:access|refresh)-\d/;
 
 /** Pairs are numbered in the order in which the service gave them. */
 function orderOf(refreshToken: string): number {

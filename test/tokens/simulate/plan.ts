@@ -86,8 +86,6 @@ export const plan = fc.record({
   refusesEarly: of(false, false, true),
   /** It cannot be asked about an access token. Never if it `refusesEarly`. */
   isMute: of(false, false, false, true),
-  /** All replicas start at once on a token link; otherwise the store has a set. */
-  fromLink: fc.boolean(),
   steps: fc.array(
     fc.tuple(after, deed).map(([ms, next]) => ({ after: ms, ...next })),
     { maxLength: 9, size: 'max' },

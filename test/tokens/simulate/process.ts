@@ -2,7 +2,6 @@ import type { Logger } from 'pino';
 import { codeOf } from '../../../src/errors.ts';
 import type { Emergency } from '../../../src/tokens/emergency.ts';
 import { openTokenKeeper, type KeeperParts, type TokenKeeper } from '../../../src/tokens/keeper.ts';
-import type { Pair } from '../../../src/tokens/pair.ts';
 import type { Received } from '../../../src/tokens/state.ts';
 import { settled, sleepIn, type VirtualTime } from './virtual-time.ts';
 import { BEGINNING, type Database } from './database.ts';
@@ -57,7 +56,6 @@ export interface Surroundings {
   readonly service: Service;
   readonly database: Database;
   readonly observer: Observer;
-  readonly link: { read(): Promise<Pair> } | undefined;
   readonly traps: Trap[];
   readonly random: () => number;
   readonly log: Logger;
@@ -89,7 +87,7 @@ export class Process {
   }
 
   async start(): Promise<void> {
-    const { time, service, database, observer, link, random, log } = this.#surroundings;
+    const { time, service, database, observer, random, log } = this.#surroundings;
     const parts: KeeperParts = {
       store: database.open(this),
       service: service.of(this),
@@ -105,7 +103,6 @@ export class Process {
         timer: () => () => {},
       },
       log,
-      link,
       random,
     };
     try {
