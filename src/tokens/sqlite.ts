@@ -39,26 +39,30 @@ export function openSqliteStore(
     fileSystemOf = (folder) => statfsSync(folder).type,
   }: SqliteOptions = {},
 ): TokenStore {
-  if (path !== ':memory:') refuseNetwork(path, fileSystemOf);
-  const file = new SqliteFile(path, readOnly);
+  const memory = path === ':memory:' ? openDatabase(path) : undefined;
+  if (!memory) refuseNetwork(path, fileSystemOf);
+  // A file is opened for each call: since the last one it may have been removed, replaced, or made writable.
+  const withDatabase = <T>(work: (database: DatabaseSync | undefined) => T): Promise<T> =>
+    whenFree(() => {
+      if (memory) return work(memory);
+      if (readOnly && isEmpty(path)) return work(undefined);
+      using database = readOnly ? openToRead(path) : openFile(path);
+      return work(database);
+    });
+  const stateIn = (database: DatabaseSync | undefined): State | null => {
+    const sealed = database?.prepare(READ).get()?.['sealed'];
+    return typeof sealed === 'string' ? openState(sealed.trimEnd(), sealer) : null;
+  };
   return {
     description: `sqlite:${path}`,
-    read: () =>
-      whenFree(file, () => {
-        const sealed = file.current()?.prepare(READ).get()?.['sealed'];
-        return { state: stateIn(sealed, sealer), now: now() };
-      }),
+    read: () => withDatabase((database) => ({ state: stateIn(database), now: now() })),
     update: (rule) =>
-      whenFree(file, () => {
-        const database = file.current();
+      withDatabase((database) => {
         if (!database) throw new Error('the token store does not exist');
         // Locks at once, and not at the first write: what is read must still hold when it is written.
         database.exec('BEGIN IMMEDIATE');
         try {
-          const { next, result } = rule(
-            stateIn(database.prepare(READ).get()?.['sealed'], sealer),
-            now(),
-          );
+          const { next, result } = rule(stateIn(database), now());
           if (next) {
             const sealed = sealState(next, sealer);
             const length = Math.ceil(sealed.length / BLOCK) * BLOCK;
@@ -72,7 +76,7 @@ export function openSqliteStore(
       }),
     // Keepers read regularly: a file announces nothing.
     watch: () => {},
-    close: async () => file.close(),
+    close: async () => memory?.close(),
   };
 }
 
@@ -84,60 +88,30 @@ const READ = 'SELECT sealed FROM tokens';
 const WRITE =
   'INSERT INTO tokens VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET sealed = excluded.sealed';
 
-function stateIn(sealed: unknown, sealer: Sealer): State | null {
-  return typeof sealed === 'string' ? openState(sealed.trimEnd(), sealer) : null;
+/** A file that could not be filled, because the disk was full, holds no tokens yet. */
+function isEmpty(path: string): boolean {
+  return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0;
 }
 
-/** The database of a path. It follows a file that was removed or replaced: nobody would find what the old one holds. */
-class SqliteFile {
-  readonly #path: string;
-  readonly #readOnly: boolean;
-  #open: { readonly database: DatabaseSync; readonly identity: string } | undefined;
+function openToRead(path: string): DatabaseSync {
+  return new DatabaseSync(path, { timeout: 0, readOnly: true });
+}
 
-  constructor(path: string, readOnly: boolean) {
-    this.#path = path;
-    this.#readOnly = readOnly;
-  }
+function openFile(path: string): DatabaseSync {
+  // Private before SQLite would create it with the umask of the process.
+  mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 });
+  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
+  return openDatabase(path);
+}
 
-  /** Undefined if it does not exist and may not be created. */
-  current(): DatabaseSync | undefined {
-    const identity = this.#identity();
-    if (this.#open && this.#open.identity === identity) return this.#open.database;
-    this.close();
-    if (this.#readOnly && identity === '') return undefined;
-    const database = this.#openDatabase();
-    this.#open = { database, identity: this.#identity() };
+function openDatabase(path: string): DatabaseSync {
+  const database = new DatabaseSync(path, { timeout: 0 });
+  try {
+    database.exec(CREATE);
     return database;
-  }
-
-  /** Opens it anew next time: what was opened while the file was read-only stays so. */
-  forget(): void {
-    if (this.#path !== ':memory:') this.close();
-  }
-
-  close(): void {
-    this.#open?.database.close();
-    this.#open = undefined;
-  }
-
-  #openDatabase(): DatabaseSync {
-    if (this.#readOnly) return new DatabaseSync(this.#path, { timeout: 0, readOnly: true });
-    if (this.#path !== ':memory:') makeFile(this.#path);
-    const database = new DatabaseSync(this.#path, { timeout: 0 });
-    try {
-      database.exec(CREATE);
-    } catch (error) {
-      database.close();
-      throw error;
-    }
-    return database;
-  }
-
-  #identity(): string {
-    if (this.#path === ':memory:') return 'memory';
-    const stat = statSync(this.#path, { bigint: true, throwIfNoEntry: false });
-    // A file that could not be filled, because the disk was full, holds no tokens yet.
-    return stat && stat.size > 0n ? `${stat.dev}/${stat.ino}` : '';
+  } catch (error) {
+    database.close();
+    throw error;
   }
 }
 
@@ -151,22 +125,13 @@ function refuseNetwork(path: string, fileSystemOf: (folder: string) => number): 
   }
 }
 
-/** Makes it private before SQLite would create it with the umask of the process. */
-function makeFile(path: string): void {
-  mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 });
-  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
-}
-
 /** Waits here while another process has the file locked: the driver would block the event loop. */
-async function whenFree<T>(file: SqliteFile, work: () => T): Promise<T> {
+async function whenFree<T>(work: () => T): Promise<T> {
   for (const until = performance.now() + PATIENCE_MS; ; await delay(PAUSE_MS)) {
     try {
       return work();
     } catch (error) {
-      if (!isBusy(error)) {
-        file.forget();
-        throw explained(error);
-      }
+      if (!isBusy(error)) throw explained(error);
       if (performance.now() >= until) {
         throw new StoreUnavailable('another process keeps its file locked', { cause: error });
       }
