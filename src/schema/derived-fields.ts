@@ -14,9 +14,7 @@ import {
   type DerivedKind,
   type Entity,
   type ListKind,
-  type PagedField,
 } from './derived.ts';
-import type { ServedNames } from './names.ts';
 
 interface DerivedParts {
   /** The name of the query root. */
@@ -44,43 +42,11 @@ export function derivedFields({ root, adapters, entities }: DerivedParts): Deriv
 
 /** The fields that are derived from one list. */
 export function fieldsOfList(adapter: Adapter): DerivedField<ListKind>[] {
-  return (Object.keys(LIST_FIELDS) as ListKind[]).flatMap((kind) => {
+  return (['all', 'connection'] as const).flatMap((kind) => {
     const name = adapter[kind]?.field;
     return name === undefined ? [] : [{ kind, parent: adapter.parent, name, adapter }];
   });
 }
-
-interface Naming {
-  readonly nameOf: (list: string) => string;
-  /** Names its types; undefined, or the reason as text, if the list has no such field. */
-  readonly types: (
-    list: PagedField,
-    schema: GraphQLSchema,
-    names: ServedNames,
-  ) => Readonly<Record<string, string>> | string | undefined;
-}
-
-/** How the fields that are derived from a list are named. */
-export const LIST_FIELDS: Readonly<Record<ListKind, Naming>> = {
-  all: {
-    nameOf: (list) => `all${list.charAt(0).toUpperCase()}${list.slice(1)}`,
-    types: () => ({}),
-  },
-  connection: {
-    nameOf: (list) => `${list}Connection`,
-    // After the node, so that all lists of it share them: `PersonConnection`, or `RelayPersonConnection` where the service
-    // has a type of that name, for example its page. (Relay recognizes a connection by a name that ends so.)
-    types: ({ nodeType, identity }, schema, names) => {
-      // No cursor can name a record.
-      if (identity === undefined) return undefined;
-      const node = names.unprefixed(nodeType.name);
-      const free = [node, `Relay${node}`]
-        .map((name) => ({ type: names.type(`${name}Connection`), edge: names.type(`${name}Edge`) }))
-        .find(({ type, edge }) => !schema.getType(type) && !schema.getType(edge));
-      return free ?? `${nodeType.name} has no connection: the service has types of its names.`;
-    },
-  },
-};
 
 /** What the definitions of derived fields depend on. */
 interface SdlScope {

@@ -2,13 +2,11 @@ import { isInterfaceType, isNonNullType, type GraphQLSchema } from 'graphql';
 import {
   fieldAt,
   type Adapter,
-  type ListKind,
   type NestedAdapter,
   type ByIdField,
   type PagedField,
   type Report,
 } from '../derived.ts';
-import { LIST_FIELDS } from '../derived-fields.ts';
 import type { ServedNames } from '../names.ts';
 import { reachParent } from './by-id.ts';
 import { findLists, type FoundList } from './lists.ts';
@@ -49,25 +47,29 @@ export function planAdapters(
     const { paged, reach } = choice;
     const parent = list.parent.name;
     const clashes: string[] = [];
-    const usual = reach ? paged.name : names.upstream(paged.name);
-    const fields = Object.entries(LIST_FIELDS).map(([kind, { nameOf, types }]) => {
-      const ofTypes = types(paged, schema, names);
-      if (typeof ofTypes === 'string') clashes.push(ofTypes);
-      if (typeof ofTypes !== 'object') return [kind, undefined];
-      const field = reach ? nameOf(usual) : names.derived(nameOf(usual));
+    /** Returns the name under which a field is derived; undefined if it is taken. */
+    const free = (name: string): string | undefined => {
+      const field = reach ? name : names.derived(name);
       const place = `${parent}.${field}`;
-      if (derived.has(place) || fieldAt(schema, parent, field)) {
-        clashes.push(`${place} is not derived: a field of that name already exists.`);
-        return [kind, undefined];
-      }
+      const isTaken = derived.has(place) || fieldAt(schema, parent, field) !== undefined;
+      if (isTaken) clashes.push(`${place} is not derived: a field of that name already exists.`);
       derived.add(place);
-      return [kind, { field, ...ofTypes }];
-    });
+      return isTaken ? undefined : field;
+    };
+    const usual = reach ? paged.name : names.upstream(paged.name);
+    const all = free(`all${usual.charAt(0).toUpperCase()}${usual.slice(1)}`);
+    const isIdentified = paged.identity !== undefined;
+    const types = isIdentified ? connectionTypes(paged, schema, names) : undefined;
+    if (isIdentified && !types) {
+      clashes.push(`${paged.nodeType.name} has no connection: the service has types of its names.`);
+    }
+    const connection = types && free(`${usual}Connection`);
     const adapter: Adapter = {
       ...paged,
       parent,
       page: overrides.fields[list.coordinate]?.page,
-      ...(Object.fromEntries(fields) as Pick<Adapter, ListKind>),
+      all: all === undefined ? undefined : { field: all },
+      connection: connection === undefined ? undefined : { field: connection, ...types! },
     };
     if (reach) nested.push({ ...adapter, reach });
     else adapters.push(adapter);
@@ -75,6 +77,18 @@ export function planAdapters(
     return reportOf(list, [...reasons(list, adapter), ...clashes], adapter, reach);
   });
   return { adapters, nested, warnings, reports };
+}
+
+/**
+ * Names the types of a connection after the node, so that all lists of it share them: `PersonConnection`, or
+ * `RelayPersonConnection` where the service has a type of that name, for example its page. (Relay recognizes a connection
+ * by a name that ends so.)
+ */
+function connectionTypes({ nodeType }: PagedField, schema: GraphQLSchema, names: ServedNames) {
+  const node = names.unprefixed(nodeType.name);
+  return [node, `Relay${node}`]
+    .map((name) => ({ type: names.type(`${name}Connection`), edge: names.type(`${name}Edge`) }))
+    .find(({ type, edge }) => !schema.getType(type) && !schema.getType(edge));
 }
 
 /** @returns the reason, as text, if nothing is derived */
