@@ -4,7 +4,7 @@ import { OperatorMistake } from '../errors.ts';
 import { recordFormat, type FormatName } from '../export/format.ts';
 import { gatewayAt, GatewayFailure, gatewayInside, type Gateway } from '../export/gateway.ts';
 import { exportedList, type ExportedList } from '../export/list.ts';
-import { openExportFile, streamOutput } from '../export/output.ts';
+import { openExportFile, streamOutput, withPage } from '../export/output.ts';
 import { idOf, Patience, readPages } from '../export/pages.ts';
 import { openGateway, openAccess, type CloseAtEnd } from '../setup/open-gateway.ts';
 import { proxyAgent } from '../tokens/service.ts';
@@ -66,31 +66,33 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     return 0;
   }
   closeAtEnd(output);
-  const { records: before } = output.progress;
+  let done = output.before;
+  const { records: before } = done;
   progress.say(
     before > 0
       ? `Continuing the export of ${field} from ${source} to ${path}: ${wereWritten(before)} before.`
       : `Exporting ${field} from ${source} to ${path ?? 'the standard output'}.`,
   );
-  const needed = () => limit - output.progress.records;
+  const needed = () => limit - done.records;
   let fault: string | undefined;
   try {
-    const { after } = output.progress;
+    const { after } = done;
     const pages = readPages({ gateway, list, after, needed, patience, signal });
     for await (const { records: read, after: cursor, faults } of pages) {
       const records = output.written.newOf(read, idOf);
       const page = { ids: records.map(idOf), faults: faults.length, after: cursor };
       await output.write(format.write(records), page);
+      done = withPage(done, page);
       fault ??= faults[0];
-      progress.show(output.progress.records, before);
+      progress.show(done.records, before);
     }
     await output.finish();
   } catch (error) {
     const why = signal.aborted ? STOPPED : (error as Error).message;
-    const message = withNextStep(why, output.progress.records, path);
+    const message = withNextStep(why, done.records, path);
     throw isMistake(error) ? new OperatorMistake(message) : new CommandError(message, NOT_WHOLE);
   }
-  const { records, faults } = output.progress;
+  const { records, faults } = done;
   const where = path === undefined ? '' : ` in ${path}`;
   stderr.write(`${inWords(records)}${where}, in ${progress.took()}.\n`);
   if (faults === 0) return 0;

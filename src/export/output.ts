@@ -39,7 +39,8 @@ interface WrittenPage {
 
 /** Where an export is written to. */
 export interface ExportOutput {
-  readonly progress: Progress;
+  /** What earlier runs have written. */
+  readonly before: Progress;
   /** The ids of everything that was written. */
   readonly written: WrittenIds;
   /** Writes the lines of a page. @throws Error with a message for the operator */
@@ -130,7 +131,7 @@ function fileOutput(
   before: State | undefined,
   { part, file, state, parts }: OpenFiles,
 ): ExportOutput {
-  let { progress, bytes } = before ?? { progress: NOTHING, bytes: 0 };
+  let bytes = before?.bytes ?? 0;
   let isFinished = false;
   const append = async (lines: string) => {
     const text = bytes === 0 ? header + lines : lines;
@@ -143,15 +144,12 @@ function fileOutput(
       throw failureOf(error, part);
     });
   return {
-    get progress() {
-      return progress;
-    },
+    before: before?.progress ?? NOTHING,
     written: before?.written ?? new WrittenIds(),
     write: (lines, page) =>
       guarded(async () => {
         await append(lines);
         state.add(page, bytes);
-        progress = withPage(progress, page);
       }),
     finish: () =>
       guarded(async () => {
@@ -162,14 +160,14 @@ function fileOutput(
       }),
     close: async () => {
       // The files of an export that never began must not prevent the next one.
-      if (isFinished || progress.records === 0) state.remove();
-      if (!isFinished && progress.records === 0) rmSync(part, { force: true });
+      if (isFinished || bytes === 0) state.remove();
+      if (bytes === 0) rmSync(part, { force: true });
       await parts.disposeAsync();
     },
   };
 }
 
-function withPage({ records, faults }: Progress, page: WrittenPage): Progress {
+export function withPage({ records, faults }: Progress, page: WrittenPage): Progress {
   return {
     records: records + page.ids.length,
     faults: faults + page.faults,
@@ -265,8 +263,7 @@ function failureOf(error: unknown, file: string): Error {
 /** Writes to a stream as fast as it is read. Another run cannot resume it. */
 export function streamOutput(stream: NodeJS.WritableStream, header: string): ExportOutput {
   let pending = header;
-  let progress = NOTHING;
-  const send = (lines: string): Promise<void> => {
+  const write = (lines: string): Promise<void> => {
     const text = pending + lines;
     pending = '';
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -274,15 +271,10 @@ export function streamOutput(stream: NodeJS.WritableStream, header: string): Exp
     return promise;
   };
   return {
-    get progress() {
-      return progress;
-    },
+    before: NOTHING,
     written: new WrittenIds(),
-    write: async (lines, page) => {
-      await send(lines);
-      progress = withPage(progress, page);
-    },
-    finish: () => send(''),
+    write,
+    finish: () => write(''),
     close: async () => {},
   };
 }
