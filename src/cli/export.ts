@@ -33,9 +33,6 @@ const STOPPED = 'The export was stopped.';
 export async function exportList(options: ExportOptions, terminal: Terminal): Promise<number> {
   const { field, limit = Infinity, url, output: path } = options;
   const { stop: signal, stdout, stderr, clock } = terminal;
-  if (options.resume && path === undefined) {
-    throw new OperatorMistake('--resume continues a file. Name it with --output.');
-  }
   await using parts = new AsyncDisposableStack();
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   const { gateway, source } =
@@ -133,7 +130,7 @@ function isMistake(error: unknown): error is Error {
 
 /** Describes why the export ended, and how to continue it. */
 function withNextStep(why: string, records: number, path: string | undefined): string {
-  if (records === 0 || why.includes('--resume')) return why;
+  if (records === 0) return why;
   if (path === undefined)
     return `${why} ${wereWritten(records)}. An export with --output can be resumed.`;
   return `${why} ${wereWritten(records)} to ${path}.part. Run the same command with --resume to continue.`;

@@ -38,7 +38,7 @@ interface WrittenPage {
 }
 
 /** Where an export is written to. */
-export interface ExportOutput {
+interface ExportOutput {
   /** What earlier runs have written. */
   readonly before: Progress;
   /** The ids of everything that was written. */
@@ -254,10 +254,9 @@ function notContinued(path: string): OperatorMistake {
 function failureOf(error: unknown, file: string): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === undefined) return error as Error;
-  return new Error(
-    `${file} cannot be written: ${message}. Check the disk and the folder; then run the same command with --resume.`,
-    { cause: error },
-  );
+  return new Error(`${file} cannot be written: ${message}. Check the disk and the folder.`, {
+    cause: error,
+  });
 }
 
 /** Writes to a stream as fast as it is read. Another run cannot resume it. */

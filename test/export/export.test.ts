@@ -150,7 +150,6 @@ test.each<[string, string | undefined, string, RegExp]>([
   ['persons', 'nobody', '', /Cannot query field "nobody".* Correct the list/],
   ['persons', 'id', '--args foo', /Syntax Error.* Correct the list, --fields or/],
   ['persons', 'id', '--args first:3', /only one argument named "first"/],
-  ['persons', 'id', '--resume', /--resume continues a file\. Name it with --output/],
   [
     'persons',
     'id',

@@ -212,7 +212,9 @@ test.skipIf(!canFillDisk)(
     const args = exportTo(folder.file('persons'));
     // No file can grow beyond this.
     const { code, stderr } = await runProgram(args, { under: ['prlimit', '--fsize=40000'] });
-    expect(stderr).toMatch(/\.part cannot be written: EFBIG.* run the same .* --resume\.\n$/);
+    expect(stderr).toMatch(
+      /\.part cannot be written: EFBIG.* Run the same .* --resume to continue\.\n$/,
+    );
     expect([code, existsSync(folder.file('persons'))]).toEqual([1, false]);
     expect(await runHere([...args, '--resume'])).toMatchObject({ code: 0 });
     expect(readFileSync(folder.file('persons'), 'utf8') === whole).toBe(true);
