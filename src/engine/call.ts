@@ -69,8 +69,6 @@ export interface Requester {
   readonly onDrained?: OnDrained | undefined;
   /** Asks for pages that are only read to find records: see `PageBudget.forOverhead`. */
   forOverhead(): Requester;
-  /** For the nested lists of a page, until they are a part of its records. */
-  forNested(): { readonly requester: Requester; release(): void };
 }
 
 type OnDrained = (records: Buffer) => void;
@@ -187,10 +185,6 @@ export class Call implements Requester {
     whole.#held.hold(text, bytes);
   }
 
-  forNested(): { readonly requester: Requester; release(): void } {
-    return { requester: this, release: () => {} };
-  }
-
   /** Releases its memory. Call it when its answer is sent, or its caller has left. */
   end(): void {
     this.#isOver = true;
@@ -215,7 +209,6 @@ export class Call implements Requester {
       ask: (request, pages) => this.#ask(request, pages, budget.forOverhead),
       loader: (name, load) => this.loader(name, load),
       hold: (text, bytes) => this.hold(text, bytes),
-      forNested: () => this.forNested(),
       forOverhead: () => requester,
     };
     return requester;

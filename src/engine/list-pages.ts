@@ -236,39 +236,26 @@ export class ListPages {
     { after, first }: { readonly after: string | null; readonly first: number },
   ): Promise<Page<ListRecord>> {
     const read = this.#result.read(placed.value);
-    const refused = (errors: ServiceFailure['errors'], isInside = false) => {
-      const cause = new ServiceFailure(errors);
-      // What the service does not execute at all is wrong for every page; a record that fails says nothing of cursors.
-      return after === null || data === undefined || isInside
-        ? new PageFailedError(cause.message, { cause })
-        : new CursorRefusedError(cause.message, { cause });
-    };
-    const isInside = placed.errors.some(({ path }) => path.length > 0);
-    if (read.kind === 'failure') throw refused([read.error]);
-    const page = read.kind === 'success' ? read.value : undefined;
-    if (!isJsonObject(page)) {
-      if (placed.errors.length > 0)
-        throw refused(
-          placed.errors.map(({ error }) => error),
-          isInside,
-        );
-      if (page === null && after === null)
-        throw new PageFailedError('', { cause: new NullValue() });
-      throw noPage();
-    }
+    const value = read.kind === 'success' ? read.value : undefined;
+    const page = isJsonObject(value) ? value : {};
+    const errors = read.kind === 'failure' ? [read.error] : placed.errors.map(({ error }) => error);
     // Without an error, no items are no records.
     const isNullList = (list: unknown) =>
-      list === null && placed.errors.length === 0 && isNullableType(this.#adapter.itemsType);
+      list === null && errors.length === 0 && isNullableType(this.#adapter.itemsType);
     const lists = this.#keys.map((key) => (isNullList(page[key]) ? [] : page[key]));
     const { pageInfo } = page;
     if (!lists.every(Array.isArray) || !isJsonObject(pageInfo)) {
-      if (placed.errors.length > 0) {
-        throw refused(
-          placed.errors.map(({ error }) => error),
-          isInside,
-        );
+      if (errors.length === 0) {
+        if (value !== null || after !== null) throw noPage();
+        throw new PageFailedError('', { cause: new NullValue() });
       }
-      throw noPage();
+      const cause = new ServiceFailure(errors);
+      const isInside = read.kind !== 'failure' && placed.errors.some(({ path }) => path.length > 0);
+      // What the service does not execute at all is wrong for every page; a record that fails says nothing of cursors.
+      if (after === null || data === undefined || isInside) {
+        throw new PageFailedError(cause.message, { cause });
+      }
+      throw new CursorRefusedError(cause.message, { cause });
     }
     const { hasNextPage, endCursor, first: size } = pageInfo;
     // Null says no; taken for a no, anything else would cut the list short.
@@ -303,16 +290,11 @@ export class ListPages {
     }
     for (const [place, mending] of this.#mends.entries()) {
       if (!mending) continue;
-      const nested = requester.forNested();
       const { servedNames } = this.#shared;
-      try {
-        const inside = await mended(mending, lists[place], servedNames, nested.requester);
-        for (const { error, path } of inside) {
-          const [index, ...rest] = path;
-          add(index as number, { error, place, path: rest });
-        }
-      } finally {
-        nested.release();
+      const inside = await mended(mending, lists[place], servedNames, requester);
+      for (const { error, path } of inside) {
+        const [index, ...rest] = path;
+        add(index as number, { error, place, path: rest });
       }
     }
     return lists[0]!.map((_, index) => ({

@@ -156,7 +156,7 @@ export class Shared {
     signal: AbortSignal,
     spendPage: () => void,
   ): Requester {
-    const { send, drainMaxItems: max, memory } = this.#parts;
+    const { send, drainMaxItems: max } = this.#parts;
     const loaders = new Loaders({ remembers: false });
     const requester: Requester = {
       variables,
@@ -178,12 +178,8 @@ export class Shared {
       },
       loader: (name, load) => loaders.of(name, load),
       forOverhead: () => requester,
-      // Each of its readers counts what it keeps.
+      // Each of its readers counts what it keeps; DRAIN_MAX_ITEMS bounds the nested lists of its pages.
       hold: () => {},
-      forNested: () => {
-        const { hold, release } = memory.open();
-        return { requester: { ...requester, hold }, release };
-      },
     };
     return requester;
   }
