@@ -128,6 +128,29 @@ const ROWS: readonly [promise: string, world: string, query: string, variables?:
     } } }`,
   ],
   [
+    'variables are sent in fields of an input object',
+    'forwarded',
+    'query ($a: String, $c: String!, $b: [String]) { some(or: { a: $a, b: $b, c: $c, inner: { c: $c } }) }',
+    { c: 'C', a: null },
+  ],
+  [
+    'one value is sent for a list',
+    'forwarded',
+    '{ some(or: { b: "bar", c: "baz", list: BLUE }) given(lists: 1) }',
+  ],
+  [
+    'null is sent for a strict argument with a default',
+    'forwarded',
+    'query ($v: String) { given(strict: $v) name }',
+    { v: null },
+  ],
+  [
+    'introspection has root types with other names, and the description of the schema',
+    'forwarded',
+    `{ __schema { description queryType { name } mutationType { name } }
+       __type(name: "QueryRoot") { name kind } payload: __type(name: "Payload") { name fields { name } } }`,
+  ],
+  [
     '__typename of the root is there beside a derived field that is skipped',
     'full',
     '{ __typename applicantsConnection @skip(if: true) { totalCount } agencyCalled(label: "é") { __typename } }',
