@@ -78,30 +78,25 @@ export class ListField implements NestedFiller {
   }
 
   /** Answers a field of the root. */
-  async answer(call: Call): Promise<FieldValue> {
+  answer(call: Call): Promise<FieldValue> {
+    return this.#answer(call, [this.key]);
+  }
+
+  answerBelow(requester: Requester, parentId: unknown): Promise<FieldValue> {
+    return this.#answer(requester, [], { id: parentId });
+  }
+
+  /** @param path of the field @param parent of a nested list */
+  async #answer(requester: Requester, path: Path, parent?: Parent): Promise<FieldValue> {
     const errors: AnswerError[] = [];
-    const path = [this.key];
     try {
-      const list = this.#open(call);
+      const list = this.#open(requester, parent);
       const value = this.#connection
-        ? await this.#readConnection(list, call, path, errors)
-        : await this.#collect(this.#drain(list, call), path, errors, call);
+        ? await this.#readConnection(list, requester, path, errors)
+        : await this.#collect(this.#drain(list, requester), path, errors, requester);
       return { value, errors };
     } catch (error) {
       return { value: null, errors: [...errors, ...errorsAt(error, path)] };
-    }
-  }
-
-  async answerBelow(requester: Requester, parentId: unknown): Promise<FieldValue> {
-    const errors: AnswerError[] = [];
-    try {
-      const list = this.#open(requester, { id: parentId });
-      const value = this.#connection
-        ? await this.#readConnection(list, requester, [], errors)
-        : await this.#collect(this.#drainBelow(list, requester), [], errors, requester);
-      return { value, errors };
-    } catch (error) {
-      return { value: null, errors: [...errors, ...errorsAt(error, [])] };
     }
   }
 
@@ -141,7 +136,7 @@ export class ListField implements NestedFiller {
   }
 
   /** @param parent of a nested list @throws BAD_USER_INPUT */
-  #open(requester: Requester, parent?: { readonly id: unknown }): OpenedList {
+  #open(requester: Requester, parent?: Parent): OpenedList {
     const { variables } = requester;
     const args = getArgumentValues(this.#definition, this.#field.uses[0]!.node, {
       ...variables.values,
@@ -181,30 +176,29 @@ export class ListField implements NestedFiller {
   }
 
   /** @throws BAD_USER_INPUT, CURSOR_INVALID and the errors of drains */
-  #drain(list: OpenedList, call: Call, { isStream = false } = {}): WalkedPages<ListRecord> {
+  #drain(
+    list: OpenedList,
+    requester: Requester,
+    { isStream = false } = {},
+  ): WalkedPages<ListRecord> {
     const { limit, position } = this.#bounds(list);
-    const { signal, caller, operation, budget } = call;
-    const selection = this.#pages.nameWith(call.variables.sent);
-    const pages = walkTogether(this.#shared.lists, {
-      name: isStream ? undefined : JSON.stringify([list.name, selection, position, limit]),
-      listFor: (readers) => this.#paged(list, this.#shared.walkRequester(call, readers)),
-      position,
-      limit,
-      caller,
-      operation,
-      budget,
-      signal,
-    });
+    const { signal, caller, operation, drainBudget } = requester;
+    const selection = this.#pages.nameWith(requester.variables.sent);
+    const pages = list.parent
+      ? walkBehind(this.#paged(list, requester), position, limit)
+      : walkTogether(this.#shared.lists, {
+          name: isStream ? undefined : JSON.stringify([list.name, selection, position, limit]),
+          listFor: (readers) => this.#paged(list, this.#shared.walkRequester(requester, readers)),
+          position,
+          limit,
+          caller,
+          operation,
+          // Walks have no budget of their own, and lists of the root are not below one.
+          budget: requester.budget!,
+          signal,
+        });
     const toCursor = (at: Position) => cursorAt(list.nameInCursors, at);
-    return drain(pages, { limit, position, budget: call.drainBudget, signal, toCursor });
-  }
-
-  #drainBelow(list: OpenedList, requester: Requester): WalkedPages<ListRecord> {
-    const { limit, position } = this.#bounds(list);
-    const { signal, drainBudget: budget } = requester;
-    const pages = walkBehind(this.#paged(list, requester), position, limit);
-    const toCursor = (at: Position) => cursorAt(list.nameInCursors, at);
-    return drain(pages, { limit, position, budget, signal, toCursor });
+    return drain(pages, { limit, position, budget: drainBudget, signal, toCursor });
   }
 
   /** @throws BAD_USER_INPUT, CURSOR_INVALID */
@@ -340,7 +334,12 @@ interface OpenedList {
   readonly nameInCursors: string;
   readonly args: Values;
   /** Undefined for a list of the root. */
-  readonly parent: { readonly id: unknown } | undefined;
+  readonly parent: Parent | undefined;
+}
+
+/** The parent of a nested list, with the id that the service returned. */
+interface Parent {
+  readonly id: unknown;
 }
 
 export interface DrainedPart {
