@@ -119,7 +119,7 @@ export class ListPages {
     );
     const query = asQuery(prepared);
     const requestFor = (field: FieldNode, parents: number) => {
-      const { fields, variables = [] } = this.#way?.wrap(field, parents) ?? { fields: [field] };
+      const { fields, variables = [] } = this.#way?.select([field], parents) ?? { fields: [field] };
       const definitions = [...definitionsOf(adapter), ...variables];
       return new ServiceRequest(shared.printer, query, fields, definitions);
     };

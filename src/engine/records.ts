@@ -24,30 +24,22 @@ import {
 import type { Call, Requester } from './call.ts';
 import type { Shared } from './shared.ts';
 import { identityText } from './identity.ts';
-import { isJsonObject, type JsonObject } from './json.ts';
+import { ByIds } from './by-ids.ts';
+import { isJsonObject } from './json.ts';
 import { ListPages } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
 import { compileMend, mended, type Mend } from './mend.ts';
 import { asQuery, type PreparedOperation } from './prepared-operation.ts';
-import { ResultUnion } from './result-union.ts';
 import { selectedFields } from './selected-fields.ts';
 import {
   errorsAt,
   failedForSize,
   readServiceAnswer,
-  rootValue,
   ServiceFailure,
   type ServiceAnswer,
 } from './service-answer.ts';
 import { ServiceRequest } from './service-request.ts';
-import {
-  argumentNode,
-  EMPTY_KEY,
-  fieldNode,
-  fragmentNode,
-  orTypename,
-  variableDefinitionNode,
-} from './syntax.ts';
+import { EMPTY_KEY, fragmentNode, orTypename } from './syntax.ts';
 
 /** A record that was looked up; null if there is none. */
 type LoadedRecord = {
@@ -100,8 +92,8 @@ interface RecordsParts<Found> {
 /** Records that a field of the service returns by their ids, up to 50 in a request. */
 class RecordsById implements RecordLoads {
   readonly #shared: Shared;
-  readonly #by: ByIdField;
-  readonly #result: ResultUnion;
+  readonly #field: string;
+  readonly #byIds: ByIds;
   readonly #mend: Mend | undefined;
   readonly #request: (ids: number) => ServiceRequest;
 
@@ -111,28 +103,19 @@ class RecordsById implements RecordLoads {
     { entity, found: by, selections }: RecordsParts<ByIdField>,
   ) {
     this.#shared = shared;
-    this.#by = by;
-    this.#result = new ResultUnion(by.result, shared.upstreamType);
+    this.#field = by.field;
+    this.#byIds = new ByIds(shared, by);
     const set = { kind: Kind.SELECTION_SET, selections } as const;
     this.#mend = compileMend(
       shared.mending(prepared),
       entity.type,
       selectedFields(set, prepared.fragments),
     );
-    const selected = this.#result.select(orTypename(selections));
     const requests = new Map<number, ServiceRequest>();
     this.#request = (ids) => {
       const known = requests.get(ids);
       if (known) return known;
-      const each = Array.from({ length: ids }, (_, at) => at);
-      const fields = each.map((at) =>
-        fieldNode(by.field, {
-          alias: keyAt(at),
-          args: [argumentNode(by.argument.name, variableAt(at))],
-          selections: selected,
-        }),
-      );
-      const variables = each.map((at) => variableDefinitionNode(variableAt(at), by.argument.type));
+      const { fields, variables } = this.#byIds.select(orTypename(selections), ids);
       const made = new ServiceRequest(shared.printer, prepared, fields, variables);
       requests.set(ids, made);
       return made;
@@ -140,7 +123,7 @@ class RecordsById implements RecordLoads {
   }
 
   load(call: Call, id: RecordId): Promise<LoadedRecord> {
-    const name = `${this.#by.field} ${this.#request(1).nameWith(call.variables.sent)}`;
+    const name = `${this.#field} ${this.#request(1).nameWith(call.variables.sent)}`;
     return call.loader<LoadedRecord>(name, (ids) => this.#loadAll(call, ids)).load(id);
   }
 
@@ -174,8 +157,7 @@ class RecordsById implements RecordLoads {
     { isCharged = false } = {},
   ): Promise<ServiceAnswer> {
     const request = this.#request(ids.length);
-    const values = ids.map((id, at) => [variableAt(at), JSON.parse(id) as unknown]);
-    const outgoing = request.with(call.variables.sent, Object.fromEntries(values) as JsonObject);
+    const outgoing = request.with(call.variables.sent, this.#byIds.values(ids));
     const pages = isCharged ? 0 : request.pages;
     return readServiceAnswer(await call.ask(outgoing, pages));
   }
@@ -187,8 +169,7 @@ class RecordsById implements RecordLoads {
   ): Promise<(LoadedRecord | Error)[]> {
     return Promise.all(
       ids.map(async (_, at) => {
-        const { value, errors } = rootValue(answer, keyAt(at));
-        const read = this.#result.read(value);
+        const { errors, result: read } = this.#byIds.read(answer, at);
         if (read.kind === 'missing') return null;
         if (read.kind === 'failure') return new ServiceFailure([read.error]);
         const isNull = read.value === null || read.value === undefined;
@@ -211,14 +192,6 @@ class RecordsById implements RecordLoads {
     }
     return { text: JSON.stringify(value), errors };
   }
-}
-
-function keyAt(at: number): string {
-  return `_rsRecord${at}`;
-}
-
-function variableAt(at: number): string {
-  return `_rsKey${at}`;
 }
 
 /** Records that are looked up in a list: see `LookUps`. */

@@ -17,7 +17,7 @@ import { fieldNode, fragmentNode, orTypename } from './syntax.ts';
  */
 
 /** What the service returned in such a place. `missing`: a record of another kind, so there is no such record. */
-type ReadResult =
+export type ReadResult =
   | { readonly kind: 'success'; readonly value: unknown }
   | { readonly kind: 'failure'; readonly error: ServiceError }
   | { readonly kind: 'missing' };
