@@ -1,4 +1,4 @@
-import type { Client, DatabaseError, Pool, PoolClient } from 'pg';
+import type { Client, DatabaseError } from 'pg';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Sealer } from './seal.ts';
 import { openState, sealState, StoreUnavailable, type Reading, type TokenStore } from './store.ts';
@@ -80,7 +80,6 @@ const BEGIN = `
 class Connections {
   readonly #settings: object;
   readonly #closing = new AbortController();
-  #pool: Promise<Pool> | undefined;
   #listener: Client | undefined;
 
   constructor(url: string) {
@@ -93,47 +92,31 @@ class Connections {
     };
   }
 
+  /** On a connection of its own: there are a few transactions for each refresh, and one in half a minute. */
   async transaction<T>(work: (run: Run) => Promise<T>): Promise<T> {
-    const client = await this.#connect();
+    const client = await this.#newClient();
     const run: Run = (text, values) => rowsOf(client, text, values);
-    let isClean = false;
     try {
+      await client.connect().catch((error: unknown) => {
+        throw explained(error);
+      });
       await run(BEGIN);
       const result = await work(run);
       await run('COMMIT');
-      isClean = true;
       return result;
-    } catch (error) {
-      // A refused statement leaves the connection usable, and closing it would cost a pooler one of its own.
-      if (isOfServer(error))
-        isClean = await run('ROLLBACK').then(
-          () => true,
-          () => false,
-        );
-      throw error;
     } finally {
-      // Closing the connection ends its transaction too.
-      client.release(!isClean);
+      // That ends an open transaction too. Not awaited: the server may not answer any more.
+      void client.end().catch(() => {});
     }
   }
 
-  async #connect(): Promise<PoolClient> {
-    if (this.#closing.signal.aborted) throw new StoreUnavailable('the token store is closed');
-    try {
-      return await (await (this.#pool ??= this.#openPool())).connect();
-    } catch (error) {
-      throw explained(error);
-    }
-  }
-
-  async #openPool(): Promise<Pool> {
+  async #newClient(): Promise<Client> {
     // Loaded only here: a gateway with another store does not need it.
     const pg = await import('pg');
-    const pool = new pg.Pool({ ...this.#settings, max: 4, allowExitOnIdle: true });
-    // The next call replaces an idle connection that ends.
-    pool.on('error', () => {});
-    pool.on('connect', (client) => client.on('error', () => {}));
-    return pool;
+    const client = new pg.Client(this.#settings);
+    // The call that waits, or the next one, rejects with it too.
+    client.on('error', () => {});
+    return client;
   }
 
   /** Connects again whenever the connection ends, until `close`. */
@@ -146,8 +129,7 @@ class Connections {
   }
 
   async #listenOnce(onChange: () => void): Promise<void> {
-    const pg = await import('pg');
-    const client = (this.#listener = new pg.Client(this.#settings));
+    const client = (this.#listener = await this.#newClient());
     const ended = new Promise<void>((done) => client.once('end', done));
     client.on('error', () => void client.end().catch(() => {}));
     client.on('notification', onChange);
@@ -163,8 +145,7 @@ class Connections {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    const pool = this.#pool?.then((opened) => opened.end());
-    await Promise.allSettled([Promise.resolve(this.#listener?.end()), Promise.resolve(pool)]);
+    await this.#listener?.end().catch(() => {});
   }
 }
 
@@ -187,10 +168,6 @@ async function rowsOf(
   } catch (error) {
     throw explained(error);
   }
-}
-
-function isOfServer(error: unknown): boolean {
-  return ((error as Error).cause as Partial<DatabaseError> | undefined)?.severity !== undefined;
 }
 
 function isMissingTable(error: unknown): boolean {
