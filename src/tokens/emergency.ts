@@ -1,15 +1,12 @@
 import {
-  closeSync,
-  fsyncSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   renameSync,
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Sealer } from './seal.ts';
 import type { Received } from './state.ts';
 import { StoreUnavailable } from './store.ts';
@@ -64,33 +61,15 @@ export function emergencyIn(folder: string, sealer: Sealer): Emergency {
       }
     },
     read: () => filesIn(folder).flatMap((file) => open(join(folder, file), sealer) ?? []),
-    remove: (path) => {
-      removeFile(path);
-      removeFile(partOf(path));
-    },
+    remove: removeFile,
   };
-}
-
-/** Where a file is written before it gets its name. */
-function partOf(path: string): string {
-  return `${path}.part`;
 }
 
 /** A crash leaves either the whole file or none of this name. */
 function write(path: string, text: string): void {
-  mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 });
-  const part = partOf(path);
-  const file = openSync(part, 'w', 0o600);
-  try {
-    // Unlike `writeSync`, it goes on after a part was written, or throws: a full disk may take only the beginning.
-    writeFileSync(file, text);
-    fsyncSync(file);
-  } catch (error) {
-    removeFile(part);
-    throw error;
-  } finally {
-    closeSync(file);
-  }
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const part = `${path}.part`;
+  writeFileSync(part, text, { mode: 0o600, flush: true });
   renameSync(part, path);
 }
 
