@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import process from 'node:process';
-import { Writable } from 'node:stream';
 import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import type { GraphQLSchema } from 'graphql';
 import type { Logger } from 'pino';
-import { configWarnings, readConfig, type Config, type SettingName } from '../config.ts';
+import { configWarnings, readConfig, type SettingName } from '../config.ts';
 import { checkGatewayConfig, defineConfig, type GatewayConfig } from '../config/gateway-config.ts';
 import { OperatorMistake } from '../errors.ts';
 import { createLog, withoutDetails } from '../telemetry/log.ts';
@@ -21,7 +20,7 @@ export type Settings = { readonly [Name in SettingName]?: string | number | bool
 
 export interface ExecutorOptions {
   readonly settings: Settings;
-  /** Default: warnings and errors on the standard error; LOG_LEVEL sets another level. */
+  /** Default: JSON lines on the standard error, of warnings and errors unless LOG_LEVEL is set. */
   readonly log?: Logger | undefined;
 }
 
@@ -109,9 +108,16 @@ async function setUp(
 ): Promise<Setup> {
   const env = textsOf(settings);
   const config = readConfig(env, thisMachine.readFile, { hasCallers, hasSandbox: false });
+  // The standard output belongs to the program.
   const log = programLog
     ? withoutDetails(programLog)
-    : await defaultLog(config, env['LOG_LEVEL'], opening);
+    : await createLog({
+        level: env['LOG_LEVEL'] ? config.logLevel : 'warn',
+        isJson: true,
+        colors: false,
+        destination: process.stderr,
+      });
+  if (!programLog) opening.defer(() => log.flush());
   for (const warning of configWarnings(config)) log.warn(warning);
   return { config, machine: thisMachine, log, closeAtEnd: (part) => opening.adopt(part, close) };
 }
@@ -119,28 +125,6 @@ async function setUp(
 function textsOf(settings: Settings): Record<string, string> {
   const entries = Object.entries(settings).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries.map(([name, value]) => [name, String(value).trim()]));
-}
-
-/** Logs warnings and errors, unless a level is set. The standard output belongs to the program. */
-async function defaultLog(
-  { logLevel, production }: Config,
-  levelSetting: string | undefined,
-  opening: AsyncDisposableStack,
-): Promise<Logger> {
-  const log = await createLog({
-    level: levelSetting ? logLevel : 'warn',
-    isJson: production,
-    colors: false,
-    // A separate stream, because each log adds listeners to it.
-    destination: new Writable({
-      write: (text: Buffer, _encoding, done) => {
-        process.stderr.write(text);
-        done();
-      },
-    }),
-  });
-  opening.defer(() => log.flush());
-  return log;
 }
 
 /** @returns closes everything once, however often it is called */

@@ -144,7 +144,7 @@ test('warnings go to the log of the program; without one, to the standard error'
   const stderr = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
   const { ask } = await open({ settings: loud });
   await ask(ALL);
-  const line = new RegExp(`^\\[[^\\]]*\\] WARN: ${warning}[^\\n]*\\n$`);
+  const line = new RegExp(`^\\{"level":40,[^\\n]*"msg":"${warning}[^\\n]*\\n$`);
   await vi.waitFor(() => expect(String(stderr.mock.calls)).toMatch(line));
   expect(stdout).not.toHaveBeenCalled();
 });
