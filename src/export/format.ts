@@ -1,5 +1,5 @@
 import { stringify } from 'csv-stringify/sync';
-import { ID_KEY } from './list.ts';
+import { ID_KEY, TYPE_KEY } from './list.ts';
 import type { Page } from './pages.ts';
 
 export type FormatName = 'ndjson' | 'csv';
@@ -21,10 +21,10 @@ export function recordFormat(name: FormatName, keys: readonly string[]): RecordF
   return { header: csv([keys]), write: (records) => csv(records.map(row)) };
 }
 
-/** The record as the service wrote it, without the id that the export has added. */
+/** The record as the service wrote it, without what the export has added. */
 function jsonLine(record: Page['records'][number]): string {
   if (!record) return 'null\n';
-  const { [ID_KEY]: _, ...selected } = record;
+  const { [ID_KEY]: _id, [TYPE_KEY]: _type, ...selected } = record;
   return `${JSON.stringify(selected)}\n`;
 }
 

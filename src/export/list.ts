@@ -36,8 +36,9 @@ export interface ExportedList {
 
 /** The key of the list in the answer. */
 export const LIST_KEY = 'records';
-/** The key of the id in each record, which is selected wherever records have one. */
+/** The keys of the id and the type of each record, which are selected wherever records have an id. */
 export const ID_KEY = '_exportId';
+export const TYPE_KEY = '_exportType';
 
 /**
  * Finds the list in the schema of the gateway. If introspection is off, as in production, `fields` is required.
@@ -70,7 +71,7 @@ export async function exportedList(
   if (mistake !== undefined)
     throw new OperatorMistake(`${mistake} Correct the list, --fields or --args.`);
   const hasId = (await mistakeIn('{ id }')) === undefined;
-  const node = `{ ${hasId ? `${ID_KEY}: id ` : ''}${selection}\n}`;
+  const node = `{ ${hasId ? `${ID_KEY}: id ${TYPE_KEY}: __typename ` : ''}${selection}\n}`;
   return {
     keys,
     window: (first) =>

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { GatewayFailure, NO_REASON, type Gateway } from './gateway.ts';
-import { ID_KEY, LIST_KEY, type ExportedList } from './list.ts';
+import { ID_KEY, LIST_KEY, TYPE_KEY, type ExportedList } from './list.ts';
 
 /** Records of a list, in its order. */
 export interface Page {
@@ -93,10 +93,10 @@ async function readWindow(
   };
 }
 
-/** Returns the id of a record; null if it has none. */
+/** Returns what identifies a record, as records of two types may have the same id; null if it has none. */
 export function idOf(record: Page['records'][number]): string | null {
   const id = record?.[ID_KEY] ?? null;
-  return id === null || typeof id === 'string' ? id : JSON.stringify(id);
+  return id === null ? null : `${String(record?.[TYPE_KEY])} ${JSON.stringify(id)}`;
 }
 
 /** A failure is final after this time without an answer or a new record. */

@@ -18,6 +18,7 @@ const SDL = `
     persons(first: Int, after: String, status: Status): PersonPage!
     members(first: Int, cursor: String, after: Int): Members!
     twins(first: Int, after: String): PersonPage!
+    numbered(first: Int, after: String): NumberedPage!
   }
   enum Status { OPEN CLOSED }
   scalar Decimal
@@ -30,8 +31,10 @@ const SDL = `
   type Home { city: String lines: [String] }
   type Members { items: [Member!]! pageInfo: PageInfo! }
   union Member = Worker | Team
-  type Worker { id: Int! firstName: String rank: Int }
-  type Team { id: Int! title: String rank: String }
+  interface Numbered { id: Int! }
+  type NumberedPage { items: [Numbered!]! pageInfo: PageInfo! }
+  type Worker implements Numbered { id: Int! firstName: String rank: Int }
+  type Team implements Numbered { id: Int! title: String rank: String }
   type PageInfo { hasNextPage: Boolean! endCursor: String }`;
 
 const PEOPLE = [
@@ -44,6 +47,9 @@ const MEMBERS = Array.from({ length: 60 }, (_, id) =>
   id % 2 === 0
     ? { __typename: 'Worker', id, firstName: `Name ${id}` }
     : { __typename: 'Team', id, title: `Title ${id}` },
+);
+const NUMBERED = ['Worker', 'Team'].flatMap((__typename) =>
+  Array.from({ length: 600 }, (_, id) => ({ __typename, id })),
 );
 const OF_MEMBERS = '__typename ... on Worker { id firstName } ... on Team { id title }';
 
@@ -60,6 +66,7 @@ beforeAll(async () => {
         items: [PEOPLE[0], PEOPLE[0], PEOPLE[1]],
         pageInfo: { hasNextPage: false, endCursor: 'x' },
       }),
+      numbered: (_root: unknown, args: PageArgs) => pageOf(NUMBERED, args, 50),
       members: (_root: unknown, args: PageArgs & { cursor?: string }) =>
         pageOf(MEMBERS, { ...args, after: args.cursor ?? null }, 20),
     },
@@ -113,6 +120,8 @@ test.each<[string, string | undefined, string, string]>([
   ['members', OF_MEMBERS, '--limit 41', MEMBERS.slice(0, 41).map(lineOf).join('')],
   // The list has ids twice, so they do not identify its records.
   ['twins', 'id', '', '{"id":"1"}\n{"id":"1"}\n{"id":"2"}\n'],
+  // Records of two types have the same ids.
+  ['numbered', '__typename id', '', NUMBERED.map(lineOf).join('')],
   // The name of the file decides on the format.
   ['persons', 'id', '--output persons.CSV --limit 1', 'id\n1\n'],
   ['persons', 'id', '--output persons.jsonl --limit 1', '{"id":"1"}\n'],
@@ -140,7 +149,12 @@ test('values that the service cannot give are null, and the exit code says so', 
 });
 
 test.each<[string, string | undefined, string, RegExp]>([
-  ['people', undefined, '', /no list with "peopleConnection" .* these: persons, members, twins\./],
+  [
+    'people',
+    undefined,
+    '',
+    /no list with "peopleConnection" .* these: persons, members, twins, numbered\./,
+  ],
   ['members', undefined, '', /several types\. Name .* with --fields/],
   ['persons { id }', 'id', '', /Cannot query field.* Correct the list/],
   ['persons', 'id } other: allPersons { id', '', /--fields .* written as in GraphQL/],
