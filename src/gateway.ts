@@ -27,7 +27,7 @@ import { ByteLimit } from './memory/byte-limit.ts';
 import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
 import { CallerBudgets } from './paging/page-budget.ts';
-import { scopedUsesIn } from './schema/field-scopes.ts';
+import { scopedUsesIn, scopeNames } from './schema/field-scopes.ts';
 import { serveSnapshot, type ServedSchema } from './schema/served/served-schema.ts';
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
 import { openTokenKeeper, type KeeperParts, type TokenKeeper } from './tokens/keeper.ts';
@@ -100,7 +100,7 @@ export async function createGateway(parts: GatewayParts) {
   );
   /** The schema that callers see. */
   const offered = added ?? served;
-  const auth = withFieldScopes(config.auth, offered.scopes.names);
+  const auth = withFieldScopes(config.auth, scopeNames(offered.scopes));
   const admission = await createAdmission(auth, { proxyFor, clock, log });
   const { maxDepth, maxAliases, maxTokens, introspection } = config;
   const limits = { maxDepth, maxAliases, maxTokens, introspection };

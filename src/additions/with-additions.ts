@@ -13,12 +13,7 @@ import type { Plan } from '../engine/plan.ts';
 import { OperatorMistake, OperatorMistakes } from '../errors.ts';
 import type { Entity } from '../schema/derived.ts';
 import { checkScopes } from '../schema/derivation/check-overrides.ts';
-import {
-  addScopes,
-  scopeNames,
-  scopesOfFragment,
-  type FieldScopes,
-} from '../schema/field-scopes.ts';
+import { addScopes, scopesOfFragment, type ScopesByPlace } from '../schema/field-scopes.ts';
 import { rootsOf, type ServedSchema } from '../schema/served/served-schema.ts';
 import { onlyOperation } from '../selections.ts';
 import { addedPlan } from './added-plan.ts';
@@ -156,9 +151,9 @@ function scopesWithAdditions(
   schema: GraphQLSchema,
   served: ServedSchema,
   added: AddedParts,
-): FieldScopes {
-  const places = new Map(served.scopes.places);
-  if (places.size === 0) return served.scopes;
+): ScopesByPlace {
+  const places = new Map(served.scopes);
+  if (places.size === 0) return places;
   const required = requirementsOf(added).flatMap(({ type, field, selectionSet }) => {
     const parent = schema.getType(type);
     const types = isInterfaceType(parent) ? schema.getPossibleTypes(parent) : [{ name: type }];
@@ -174,5 +169,5 @@ function scopesWithAdditions(
     );
     grows = grown.includes(true);
   }
-  return { names: scopeNames(places), places };
+  return places;
 }

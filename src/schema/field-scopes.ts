@@ -11,24 +11,15 @@ import { onlyOperation, visitFields } from '../selections.ts';
 import { placesReadBy } from './derived-fields.ts';
 import { fieldAt, objectTypesOf, type DerivedField } from './derived.ts';
 
-/** Scopes by the name of a type, or the coordinate of a field. */
+/**
+ * Scopes by the name of a type, or the coordinate of a field, derived fields included. What follows from the scopes of a
+ * type is not repeated.
+ */
 export type ScopesByPlace = ReadonlyMap<string, readonly string[]>;
 
-/** The scopes that fields need, those of derived fields included. */
-export interface FieldScopes {
-  /** Every scope that something needs. */
-  readonly names: ReadonlySet<string>;
-  /** What follows from the scopes of a type is not repeated. */
-  readonly places: ScopesByPlace;
-}
-
-/** A field of an operation that needs scopes. */
+/** A field of an operation that needs a scope. */
 export interface ScopedUse {
   readonly node: FieldNode;
-  readonly needs: readonly Need[];
-}
-
-interface Need {
   readonly scope: string;
   /** What needs it: `Person.contacts`, or a type. */
   readonly place: string;
@@ -44,13 +35,13 @@ export function fieldScopes(
   written: ReadonlyMap<string, string>,
   schema: GraphQLSchema,
   derived: readonly DerivedField[],
-): FieldScopes {
+): ScopesByPlace {
   const places = new Map(Array.from(written, ([place, scope]) => [place, [scope]]));
   for (const field of written.size > 0 ? derived : []) {
     const scopes = placesReadBy(field, schema).flatMap((place) => written.get(place) ?? []);
     addScopes(places, `${field.parent}.${field.name}`, scopes);
   }
-  return { names: scopeNames(places), places };
+  return places;
 }
 
 /** Every scope of these places. */
@@ -78,17 +69,10 @@ export function addScopes(
  */
 export function scopedUsesIn(
   schema: GraphQLSchema,
-  { names, places }: FieldScopes,
+  places: ScopesByPlace,
 ): (document: DocumentNode, operation: OperationDefinitionNode) => readonly ScopedUse[] {
-  return (document, operation) => {
-    const uses: ScopedUse[] = [];
-    if (names.size === 0) return uses;
-    visitFields(schema, onlyOperation(document, operation).document, (node, parent) => {
-      const needs = needsOf(schema, places, parent, node);
-      if (needs.length > 0) uses.push({ node, needs });
-    });
-    return uses;
-  };
+  return (document, operation) =>
+    places.size === 0 ? [] : usesIn(schema, places, onlyOperation(document, operation).document);
 }
 
 /** Returns the scopes of everything that a fragment reads. */
@@ -97,11 +81,15 @@ export function scopesOfFragment(
   places: ScopesByPlace,
   fragment: DocumentNode,
 ): readonly string[] {
-  const scopes: string[] = [];
-  visitFields(schema, fragment, (node, parent) => {
-    scopes.push(...needsOf(schema, places, parent, node).map(({ scope }) => scope));
+  return usesIn(schema, places, fragment).map(({ scope }) => scope);
+}
+
+function usesIn(schema: GraphQLSchema, places: ScopesByPlace, document: DocumentNode): ScopedUse[] {
+  const uses: ScopedUse[] = [];
+  visitFields(schema, document, (node, parent) => {
+    uses.push(...needsOf(schema, places, parent, node));
   });
-  return scopes;
+  return uses;
 }
 
 /**
@@ -112,14 +100,15 @@ function needsOf(
   schema: GraphQLSchema,
   scopes: ScopesByPlace,
   parent: GraphQLCompositeType,
-  { name: { value: name } }: FieldNode,
-): readonly Need[] {
+  node: FieldNode,
+): readonly ScopedUse[] {
+  const name = node.name.value;
   return objectTypesOf(schema, parent).flatMap(({ name: type }) => {
     const field = fieldAt(schema, type, name);
     if (!field) return [];
     const places = new Set([`${type}.${name}`, type, getNamedType(field.type).name]);
     return [...places].flatMap((place) =>
-      (scopes.get(place) ?? []).map((scope) => ({ scope, place })),
+      (scopes.get(place) ?? []).map((scope) => ({ node, scope, place })),
     );
   });
 }
@@ -135,7 +124,7 @@ export function enforceScopes(
   caller: { readonly scopes: ReadonlySet<string> } | undefined,
 ): void {
   if (!caller) return;
-  for (const { scope, place } of uses.flatMap(({ needs }) => needs)) {
+  for (const { scope, place } of uses) {
     if (caller.scopes.has(scope)) continue;
     const subject = `The ${place.includes('.') ? 'field' : 'type'} ${place}`;
     throw forbidden(

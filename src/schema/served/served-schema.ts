@@ -10,7 +10,7 @@ import { findLists } from '../derivation/lists.ts';
 import { readOverrides, scopesByPlace } from '../derivation/overrides.ts';
 import type { Adapter, DerivedField, Entity, NestedAdapter, Report } from '../derived.ts';
 import { derivedFields, derivedSdl } from '../derived-fields.ts';
-import { fieldScopes, type FieldScopes } from '../field-scopes.ts';
+import { fieldScopes, type ScopesByPlace } from '../field-scopes.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
 import { RELAY_PAGE_INFO, servedNames } from '../names.ts';
 import { readSnapshot } from '../snapshot.ts';
@@ -41,7 +41,7 @@ export interface ServedSchema {
   /** All fields that the gateway adds to the service's schema. */
   readonly derived: readonly DerivedField[];
   /** The scopes that fields need. */
-  readonly scopes: FieldScopes;
+  readonly scopes: ScopesByPlace;
   /** The scopes that adapters.json has, by place. With additions, places are checked where these are merged. */
   readonly writtenScopes: ReadonlyMap<string, string>;
   /** What was derived from every list and every type with an id, and why. */

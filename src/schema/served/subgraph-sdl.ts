@@ -16,7 +16,7 @@ import {
   type TypeDefinitionNode,
 } from 'graphql';
 import type { Entity } from '../derived.ts';
-import { addScopes, type FieldScopes, type ScopesByPlace } from '../field-scopes.ts';
+import { addScopes, type ScopesByPlace } from '../field-scopes.ts';
 import { isRouterField, ROUTER_TYPES } from '../names.ts';
 
 /** By the names of types, and the coordinates of fields. */
@@ -48,7 +48,7 @@ interface SubgraphParts {
  * @param offered what callers see
  */
 export function subgraphSdl(
-  { schema, scopes }: { readonly schema: GraphQLSchema; readonly scopes: FieldScopes },
+  { schema, scopes }: { readonly schema: GraphQLSchema; readonly scopes: ScopesByPlace },
   { entities, pageInfo }: SubgraphParts,
 ): string {
   const keys: Directives = new Map(
@@ -57,7 +57,7 @@ export function subgraphSdl(
       return [type.name, [directive('key', { fields: 'id', resolvable })]];
     }),
   );
-  const required = scopesForRouters(schema, scopes.places);
+  const required = scopesForRouters(schema, scopes);
   const root = schema.getQueryType()?.name;
   const document = parse(printSchema(lexicographicSortSchema(schema)));
   const definitions = document.definitions.flatMap((node): DefinitionNode[] => {
