@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { ReadableStream as NodeStream } from 'node:stream/web';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FetchAPI } from 'graphql-yoga';
 import type { Exchange } from './exchange.ts';
@@ -86,19 +87,16 @@ function overSocket(
   { req, res }: NodeMessages,
   sending: Sending,
 ): AsyncGenerator<Piece, void, undefined> {
-  const parts = body[Symbol.asyncIterator]();
   // Programs that imitate requests may have other streams than sockets.
   const socket: Partial<Pick<Socket, 'timeout' | 'setTimeout'>> = req.socket;
   const { timeout = 0 } = socket;
   return (async function* () {
     // The adapter of Yoga has switched the time limit for readers off.
     socket.setTimeout?.(timeout);
-    // Yoga waits for the reader, and hears nothing of its leaving.
-    sending.exchange.onEnd(() => void parts.return?.().catch(() => {}));
     try {
-      for (let part = await parts.next(); part.done !== true; part = await parts.next()) {
+      for await (const part of body) {
         await nextTurn();
-        yield bytesOf(part.value);
+        yield bytesOf(part);
       }
     } catch (error) {
       sending.cutOff(error);
@@ -108,37 +106,28 @@ function overSocket(
 }
 
 /** The body of a stream through `fetch`: the exchange continues until it is read, cancelled or broken. */
-function webStream(body: AsyncIterable<Body>, sending: Sending): ReadableStream<Uint8Array> {
+function webStream(body: AsyncIterable<Body>, sending: Sending): NodeStream<Uint8Array> {
   const { exchange } = sending;
   const parts = body[Symbol.asyncIterator]();
-  const end = () => {
-    exchange.end();
-    parts.return?.().catch(() => {});
+  const next = async () => {
+    try {
+      const { done, value } = await parts.next();
+      exchange.inbound.fetched!.signal.throwIfAborted();
+      if (!done) return { value: Buffer.from(bytesOf(value) as Uint8Array) };
+      exchange.end();
+      return { done, value: undefined };
+    } catch (error) {
+      throw exchange.hasLeft ? exchange.inbound.fetched!.signal.reason : sending.cutOff(error);
+    }
   };
-  return new ReadableStream<Uint8Array>(
-    {
-      start: (controller) => {
-        exchange.onLeave(() => {
-          if (exchange.hasLeft) controller.error(exchange.inbound.fetched?.signal.reason);
-          end();
-        });
-      },
-      pull: async (controller) => {
-        try {
-          const { done, value } = await parts.next();
-          if (exchange.hasLeft) return;
-          if (!done) return controller.enqueue(Buffer.from(bytesOf(value) as Uint8Array));
-          controller.close();
-          end();
-        } catch (error) {
-          controller.error(sending.cutOff(error));
-        }
-      },
-      // As if the caller had left: what the stream waits for ends too.
-      cancel: () => exchange.leave(),
-    },
-    { highWaterMark: 0 },
-  );
+  // As if the caller had left: what the stream waits for ends too.
+  const cancelled = async () => {
+    exchange.leave();
+    return { done: true as const, value: undefined };
+  };
+  return NodeStream.from<Uint8Array>({
+    [Symbol.asyncIterator]: () => ({ next, return: cancelled }),
+  });
 }
 
 function bytesOf(body: Body): Piece {
