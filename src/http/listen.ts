@@ -155,31 +155,17 @@ export async function listen(
       // Requests that have already arrived are read first, so that they count as in flight.
       await nextTurn();
       closing = true;
-      await ended({ server, acceptors, patienceMs }, () => {
+      const deadline = setTimeout(() => {
         const { length } = inProgress();
         if (length > 0) onCut?.(length);
-      });
+        server.closeAllConnections();
+      }, patienceMs);
+      const all = Promise.all(acceptors.map(closed));
+      server.closeIdleConnections();
+      await all;
+      clearTimeout(deadline);
     },
   };
-}
-
-interface Ending {
-  readonly server: Server;
-  /** All that accept its connections. */
-  readonly acceptors: readonly NetServer[];
-  readonly patienceMs: number;
-}
-
-/** Waits until all connections have ended, and cuts those that have not after this time, ms. */
-async function ended({ server, acceptors, patienceMs }: Ending, onCut: () => void): Promise<void> {
-  const deadline = setTimeout(() => {
-    onCut();
-    server.closeAllConnections();
-  }, patienceMs);
-  const all = Promise.all(acceptors.map(closed));
-  server.closeIdleConnections();
-  await all;
-  clearTimeout(deadline);
 }
 
 /** Has a server and, where the system allows it, other listeners of its port accept its connections. */

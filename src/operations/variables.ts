@@ -61,17 +61,8 @@ function coerced(
   const { errors, coerced: values } = getVariableValues(schema, variableDefinitions, sent, options);
   if (!values) throw new AggregateError(errors);
   const names = variableDefinitions.map(({ variable }) => variable.name.value);
-  return { values, sent: onlyOf(sent, names) };
+  const kept = names.filter((name) => Object.hasOwn(sent, name)).map((name) => [name, sent[name]]);
+  return { values, sent: Object.fromEntries(kept) as Record<string, unknown> };
 }
 
 const NONE: CallVariables = { values: {}, sent: {} };
-
-/** Returns `sent` itself if it has only declared values, as in most requests. */
-function onlyOf(
-  sent: Readonly<Record<string, unknown>>,
-  names: readonly string[],
-): Readonly<Record<string, unknown>> {
-  const known = names.filter((name) => Object.hasOwn(sent, name));
-  if (known.length === Object.keys(sent).length) return sent;
-  return Object.fromEntries(known.map((name) => [name, sent[name]]));
-}
