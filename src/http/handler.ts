@@ -4,7 +4,7 @@ import { sendNodeResponse } from '@whatwg-node/server';
 import type { GraphQLSchema } from 'graphql';
 import { createYoga, type FetchAPI, type Plugin } from 'graphql-yoga';
 import type { ErrorPolicy } from './error-policy.ts';
-import { Exchange, type ExchangeTelemetry, type Stage, type Stages } from './exchange.ts';
+import { Exchange, type ExchangeTelemetry, type Stages } from './exchange.ts';
 import { Inbound, useOriginForm } from './inbound.ts';
 import { isStream, type Reply } from './reply.ts';
 import { responseOf, type Sending } from './response.ts';
@@ -142,42 +142,24 @@ export function conversationIn(context: object): Conversation {
  * Makes a plugin of stages, one after the other: they run before anything of the request is parsed by Yoga or by other
  * plugins. One plugin for several, because each hook of Yoga has its cost.
  */
-export function plugin(...stages: Stages) {
-  const stage = inOrder(stages);
+export function plugin(...all: Stages) {
+  const stages = all.filter((stage) => stage !== undefined);
   return {
-    onRequest: ({ request, serverContext, endResponse }) => {
+    onRequest: async ({ request, serverContext, endResponse }) => {
       const { [CONVERSATION]: conversation } = serverContext;
-      let reply: ReturnType<Stage>;
+      // As Yoga would make the context later.
+      const context = Object.assign(serverContext, { request });
       try {
-        // As Yoga would make the context later.
-        reply = stage(conversation.exchange, Object.assign(serverContext, { request }));
+        for (const stage of stages) {
+          const made = stage(conversation.exchange, context);
+          const reply = made instanceof Promise ? await made : made;
+          if (reply) return endResponse(await conversation.respond(reply));
+        }
       } catch (error) {
-        return conversation.refuse(error).then(endResponse);
+        endResponse(await conversation.refuse(error));
       }
-      if (reply === undefined) return undefined;
-      if (!(reply instanceof Promise)) return conversation.respond(reply).then(endResponse);
-      return reply.then(
-        (later) => later && conversation.respond(later).then(endResponse),
-        (error: unknown) => conversation.refuse(error).then(endResponse),
-      );
     },
   } satisfies GatewayPlugin;
-}
-
-/** Combines stages into one. */
-function inOrder(all: Stages): Stage {
-  const stages = all.filter((stage) => stage !== undefined);
-  const runFrom = (first: number, exchange: Exchange, context: object): ReturnType<Stage> => {
-    for (let at = first; at < stages.length; at += 1) {
-      const reply = stages[at]!(exchange, context);
-      if (reply instanceof Promise) {
-        return reply.then((later) => later ?? runFrom(at + 1, exchange, context));
-      }
-      if (reply) return reply;
-    }
-    return undefined;
-  };
-  return (exchange, context) => runFrom(0, exchange, context);
 }
 
 interface ConversationParts {
