@@ -71,7 +71,7 @@ const PREFLIGHT = { method: 'OPTIONS', headers: { 'access-control-request-method
 // What else pages of other origins get is in every-way.test.ts.
 test('only pages of this machine may read the sandbox, and none a service that lists no origin', async () => {
   await using sandbox = await serveHere();
-  await using unlisted = await start({});
+  const unlisted = await start({});
   const own =
     'http://localhost:5173 http://127.0.0.1:3000 http://[::1]:8080 https://people.localhost';
   const others =

@@ -124,6 +124,6 @@ test('plugins can end what they have begun when the gateway closes', async () =>
     { onDispose: () => void ended.push('onDispose') },
     { [Symbol.asyncDispose]: async () => void ended.push('asyncDispose') },
   ]);
-  await gateway[Symbol.asyncDispose]();
+  await gateway.gateway.close();
   expect(ended.toSorted()).toEqual(['asyncDispose', 'onDispose']);
 });
