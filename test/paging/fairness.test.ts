@@ -158,6 +158,13 @@ test('a walk whose reader does not read on gives its slot to others, and is not 
   await walk.return();
   expect(await inner.next()).toMatchObject({ done: true });
   expect(slots).toMatchObject({ taken: 0, waiting: 0 });
+  // Nor is it given back again later if the reader leaves at once.
+  const left = walkInTurn(slots, turnOf(), () => pages(3));
+  await left.next();
+  await left.return();
+  await setImmediate();
+  await setImmediate();
+  expect(slots.taken).toBe(0);
 });
 
 function turnOf(caller: string = crypto.randomUUID()): WalkTurn {
