@@ -186,14 +186,19 @@ test.each<Row>([
       'access-next',
     ],
   },
-  {
-    fault: 'a machine that is suspended after its claim: nothing is sent on waking',
+  ...(
+    [
+      ['a machine that is suspended after its claim', { suspended: MINUTE }],
+      ['a process that is asked to stop after its claim', ({ keeper }) => void keeper.close()],
+    ] satisfies [string, Step][]
+  ).map(([what, meanwhile]): Row => ({
+    fault: `${what}: nothing is sent`,
     set: imported(),
-    faults: { meanwhile: { suspended: MINUTE } },
+    faults: { meanwhile },
     happens: [100],
     troubles: ['late'],
     stored: { generation: 1, claim: null },
-  },
+  })),
   {
     fault: 'another process wins, and saves its pair after this one is refused: that pair is used',
     answers: [
