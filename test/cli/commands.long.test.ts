@@ -88,10 +88,6 @@ const adapters = (content: string | object) => {
   written('adapters.json', content);
   return schema('type Query { a: Int }');
 };
-const adaptersFolder = () => {
-  mkdirSync(folder.file('other/adapters.json'), { recursive: true });
-  return { RECRUITING_SCHEMA: written('other/upstream.graphql', 'type Query { a: Int }') };
-};
 const NO_LIST = { fields: { 'Query.a': { page: 3 } } };
 const belowFile = () => ({
   RECRUITING_URL: 'http://127.0.0.1:9',
@@ -113,7 +109,6 @@ test.each<[string, () => Record<string, string>, number, RegExp]>([
     2,
     /fields\.Query\.a: this is not a/,
   ],
-  ['a folder as adapters.json', adaptersFolder, 2, /adapters\.json cannot be read \(EISDIR\)/],
   ['a token store below a file', belowFile, 1, /ENOTDIR/],
   ['no manifest', () => ({ TRUSTED_DOCUMENTS: nowhere }), 2, /\(ENOENT\)\. TRUSTED_DOCUMENTS must/],
   ['a manifest that is not JSON', () => manifest('{"a": '), 2, /manifest\.json/],
@@ -136,7 +131,6 @@ test.each<[string, string | undefined, RegExp]>([
   ['has a mistake of syntax', '\nexport default { plugins: [,; };', /\.ts:2/],
   ['is TypeScript that is more than types', 'enum Kind { A }', /TypeScript enum/],
   ['imports a package that is not installed', "import 'nobody';", /'nobody'/],
-  ['throws an error', '\nthrow new Error("REVIEWS_URL is not set");', /REVIEWS_URL[^]*\.ts:2/],
   ['needs a service that is down', "await fetch('http://127.0.0.1:9');", /fetch failed[^]*cause/],
   ['exports nothing', '', /Its default export must be an object/],
   ['has an unknown key', exporting('plugin: []'), /Unknown key\n +→ at plugin/],

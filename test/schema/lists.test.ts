@@ -82,11 +82,6 @@ test('a drain whose later page is an error behind a result is interrupted, with 
   expect(errors).toMatchObject([{ message, path: ['allRows'], extensions }]);
 });
 
-test('names that routers use are accepted', async () => {
-  const query = 'query ($__n: Int) { __all: allActiveCandidates(limit: $__n) { __id: id } }';
-  expect(await full.ask(query, { __n: 1 })).toEqual({ data: { __all: [{ __id: 1 }] } });
-});
-
 const OFFERED = 'candidatesConnection(filter: { stage: [OFFER], minScore: 1 })';
 
 /** A call that gives a cursor, one that uses it, and whether it is accepted. */
