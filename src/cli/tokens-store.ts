@@ -158,13 +158,9 @@ function isThere({ tokenStore }: Config): boolean {
 }
 
 /** Returns the error for a store without tokens. */
-export function noTokens({ config, store, emergency }: OpenStore): CommandError {
-  const [waiting] = emergency.read();
+export function noTokens({ config, store }: OpenStore): CommandError {
+  const missing = isThere(config) ? '' : ', which does not exist';
   return new CommandError(
-    `There are no tokens in the token store (${store.description}${isThere(config) ? '' : ', which does not exist'}). ` +
-      (waiting
-        ? `A pair waits in an emergency file (${waiting.path}): do not remove it. Check that TOKEN_STORE, TOKEN_STORE_KEY ` +
-          'and RECRUITING_URL are those of the gateway, and run `tokens recover`, which saves it.'
-        : STEPS.missing),
+    `There are no tokens in the token store (${store.description}${missing}). ${STEPS.missing}`,
   );
 }
