@@ -137,7 +137,7 @@ export function mergedUnderOurKeys(config: SubschemaConfig): SubschemaConfig {
 }
 
 function mergeUnderOurKeys(type: string, config: MergedTypeConfig): MergedTypeConfig {
-  const { selectionSet, fields, key } = config;
+  const { selectionSet, fields, entryPoints, key } = config;
   const plain = (record: unknown) => withPlainNames(type, record);
   const resolve = config.resolve ?? createMergedTypeResolver(config, type);
   return {
@@ -145,6 +145,7 @@ function mergeUnderOurKeys(type: string, config: MergedTypeConfig): MergedTypeCo
     ...(selectionSet !== undefined && { selectionSet: textUnderOurKeys(type, selectionSet) }),
     ...(key && { key: (record) => key(plain(record)) as unknown }),
     ...(resolve && { resolve: throwing((record, ...rest) => resolve(plain(record), ...rest)) }),
+    ...(entryPoints && { entryPoints: entryPoints.map((entry) => mergeUnderOurKeys(type, entry)) }),
     ...(fields && {
       fields: Object.fromEntries(
         Object.entries(fields).map(([name, field]) => [
@@ -172,14 +173,19 @@ export type MergeKeys = ReadonlyMap<string, ReadonlySet<string>>;
 
 export function mergeKeysOf(subschemas: readonly SubschemaConfig[]): MergeKeys {
   const keys = new Map<string, Set<string>>();
-  for (const { merge = {} } of subschemas) {
-    for (const [type, { selectionSet = '{ __typename }' }] of Object.entries(merge)) {
-      for (const selection of parseSelectionSet(selectionSet).selections) {
-        if (selection.kind !== Kind.FIELD) continue;
-        const names = keys.get(type) ?? new Set();
-        keys.set(type, names.add(selection.name.value));
-      }
+  const add = (
+    type: string,
+    { selectionSet = '{ __typename }', entryPoints = [] }: MergedTypeConfig,
+  ) => {
+    for (const selection of parseSelectionSet(selectionSet).selections) {
+      if (selection.kind !== Kind.FIELD) continue;
+      const names = keys.get(type) ?? new Set();
+      keys.set(type, names.add(selection.name.value));
     }
+    for (const entry of entryPoints) add(type, entry);
+  };
+  for (const { merge = {} } of subschemas) {
+    for (const [type, config] of Object.entries(merge)) add(type, config);
   }
   return keys;
 }

@@ -31,6 +31,7 @@ const SECOND = [
     fieldName: 'byArgumentsBy',
     args: ({ id }: Fields) => ({ id }),
   }),
+  secondService('byEntry', { entryPoints: [byKeys('byEntry')] }),
   secondService('computed', {
     ...byKeys('computed'),
     fields: { computed: { selectionSet: '{ name }', computed: true } },
@@ -118,7 +119,7 @@ const ANSWERED: readonly [what: string, query: string, data: unknown, requests?:
   ],
   [
     'second services that find records in other ways',
-    '{ allPersons(limit: 1) { id: email name: id byName byAlias byArguments computed } }',
+    '{ allPersons(limit: 1) { id: email name: id byName byAlias byArguments byEntry computed } }',
     {
       allPersons: [
         {
@@ -127,6 +128,7 @@ const ANSWERED: readonly [what: string, query: string, data: unknown, requests?:
           byName: 'byName of 1',
           byAlias: 'byAlias of 1',
           byArguments: 'byArguments of 1',
+          byEntry: 'byEntry of 1',
           computed: 'computed of 1,Name 1',
         },
       ],
@@ -262,7 +264,8 @@ test('introspection, the subgraph SDL and its entities show what was added', asy
 });
 
 test('a second service for an interface answers for a record of which a resolver returns the key', async () => {
-  const subschemas = [secondService('desk', byKeys('desk', 'name'), { of: 'Named' })];
+  const merge = { entryPoints: [byKeys('desk', 'name')] };
+  const subschemas = [secondService('desk', merge, { of: 'Named' })];
   await using desks = await startPeople({ subschemas });
   const { data } = await desks.ask('{ visitor { desk } }');
   expect(data).toEqual({ visitor: { desk: 'desk of Ada' } });
