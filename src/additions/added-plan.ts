@@ -2,12 +2,10 @@ import { parseSelectionSet } from '@graphql-tools/utils';
 import {
   execute,
   GraphQLError,
-  Kind,
   specifiedDirectives,
   TypeInfo,
   visit,
   visitWithTypeInfo,
-  type ASTNode,
   type DocumentNode,
   type FieldNode,
   type GraphQLSchema,
@@ -69,14 +67,12 @@ function checkOperation(document: DocumentNode, snapshot: GraphQLSchema): void {
         'The operation has introspection beside a field that was added to this gateway. Send them in two operations.',
       );
     },
-    Directive: ({ name: { value } }, _key, _parent, _path, ancestors) => {
-      const node = ancestors.findLast((each) => !Array.isArray(each)) as ASTNode;
-      if (node.kind === Kind.FIELD || specified.includes(value) || !snapshot.getDirective(value))
-        return;
+    Directive: ({ name: { value } }) => {
+      if (specified.includes(value) || !snapshot.getDirective(value)) return;
       throw codedError(
         'BAD_USER_INPUT',
-        `@${value} can be used only at fields in an operation that selects a field that was added to this gateway. ` +
-          'Put it there, or send the fields of the service in an operation of their own.',
+        `@${value} cannot be used in an operation that selects a field that was added to this gateway. ` +
+          'Send the fields of the service in an operation of their own.',
       );
     },
     IntValue: ({ value }) => {

@@ -77,16 +77,9 @@ export function underOurKeys(
   };
 }
 
-/** Does the same with a text. @throws Error with the text, if it does not parse */
+/** Does the same with a text. @throws GraphQLError if it does not parse */
 export function textUnderOurKeys(type: string, selectionSet: string): string {
-  try {
-    return print(underOurKeys(type, parseSelectionSet(selectionSet, { noLocation: true })));
-  } catch (error) {
-    const { message } = error as Error;
-    throw new Error(`The selectionSet of ${type}, \`${selectionSet}\`, is not valid: ${message}`, {
-      cause: error,
-    });
-  }
+  return print(underOurKeys(type, parseSelectionSet(selectionSet, { noLocation: true })));
 }
 
 /**

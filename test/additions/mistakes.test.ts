@@ -41,7 +41,7 @@ test.each<[says: string, Additions]>([
   ['Person.fullNam defined in resolvers, but not in schema.', person('fullNam')],
   ['resolvers has Person.firstName, which the gateway already has.', person('firstName')],
   [
-    'The selectionSet of Person, `{ firstName`, is not valid',
+    'Syntax Error: Expected Name, found <EOF>.',
     { typeDefs, ...person('fullName', { selectionSet: '{ firstName', resolve }) },
   ],
   ['subschemas[0] has Query.persons, which', service('type Query { persons: Int }')],

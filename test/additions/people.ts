@@ -16,9 +16,7 @@ type Fields = Readonly<Record<string, unknown>>;
 export const PEOPLE = `
   "All people."
   schema { query: Query mutation: Mutation }
-  directive @tag(name: String!) on
-    FIELD | FRAGMENT_SPREAD | INLINE_FRAGMENT | FRAGMENT_DEFINITION | VARIABLE_DEFINITION
-  directive @inContext(country: String) on QUERY | MUTATION
+  directive @tag(name: String!) on FIELD
   scalar Long
   enum Stage { NEW HIRED }
   interface Named { name: String! nick: String }
