@@ -70,10 +70,9 @@ export function secureUrl() {
     v.string(),
     v.trim(),
     v.check(
-      (text) => /^https?:\/\//i.test(text) && URL.canParse(text),
-      'must be a complete URL, for example https://api.example.com',
+      isSecureUrl,
+      'must be a complete URL that begins with https:// (http:// is allowed only for this machine)',
     ),
-    v.check(isSecureUrl, 'must begin with https:// (http:// is allowed only for this machine)'),
   );
 }
 

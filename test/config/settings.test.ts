@@ -170,11 +170,17 @@ test.each([
 
 test.each<[Record<string, string>, RegExp]>([
   [{ RECRUITING_URL: 'api.example.com', TOKEN_LINK: LINK }, /^RECRUITING_URL must be a comp/],
-  [{ RECRUITING_URL: 'http://api.example.com' }, /^RECRUITING_URL must begin with https:\/\//],
+  [
+    { RECRUITING_URL: 'http://api.example.com' },
+    /^RECRUITING_URL must be a complete URL that begins with https/,
+  ],
   [{ RECRUITING_URL: 'https://u:secret@api.example.com' }, /^RECRUITING_URL must be a plain/],
   [{ RECRUITING_URL: 'https://api.example.com?secret' }, /^RECRUITING_URL must be a plain/],
   [{ RECRUITING_URL: 'https://a.example.com/graphql/' }, /^RECRUITING_URL must be .* \/graphql/],
-  [{ TOKEN_LINK: 'http://api.example.com/secret' }, /^TOKEN_LINK must begin with https/],
+  [
+    { TOKEN_LINK: 'http://api.example.com/secret' },
+    /^TOKEN_LINK must be a complete URL that begins with https/,
+  ],
   [{ TOKEN_LINK: `${OTHER}/secret` }, /^TOKEN_LINK is at https:\/\/b\./],
   [{ TOKEN_LINK: 'https://c.test/secret', TOKEN_LINK_ORIGIN: OTHER }, /^TOKEN_LINK is at http/],
   [{ TOKEN_LINK_ORIGIN: LINK }, /^TOKEN_LINK_ORIGIN must be the origin of .* \(no path\)/],
@@ -197,7 +203,10 @@ test.each<[Record<string, string>, RegExp]>([
   // Of callers
   [CLOSED, /set ALLOW_ANONYMOUS=true/],
   [{ ALLOW_ANONYMOUS: 'false', RECRUITING_URL: 'http://127.0.0.1:1' }, /set ALLOW_ANONYMOUS=true/],
-  [{ ...BOTH, AUTH_JWKS_URL: 'http://login.example.com' }, /^AUTH_JWKS_URL must begin with https/],
+  [
+    { ...BOTH, AUTH_JWKS_URL: 'http://login.example.com' },
+    /^AUTH_JWKS_URL must be a complete URL that begins with https/,
+  ],
   [{ ...BOTH, ALLOW_ANONYMOUS: 'true' }, /^ALLOW_ANONYMOUS=true admits every caller/],
   [{ ...BOTH, AUTH_ISSUER: '', AUTH_JWKS_URL: '' }, /Set AUTH_JWKS_URL and AUTH_ISSUER too\.$/],
 ])('%j is refused, and not shown if it is a secret', (env, mistake) => {
