@@ -74,6 +74,8 @@ const GATEWAYS = {
       })),
     },
   },
+  /** Accepts only trusted documents, and has none. */
+  none: { config: { trustedDocumentsOnly: true } },
   /** Its callers need no credential, and most limits are the defaults. */
   open: { config: { introspection: false, mutations: 'off', maxAliases: 1 } },
   /** Tells its schema only to a router, and executes one mutation. */
@@ -312,7 +314,7 @@ const REFUSED: readonly Row[] = [
   }),
   // What the operation is.
   ...refused(403, 'FORBIDDEN', {
-    ...byId('a text of the manifest', { query: TEXT }, ['trusted']),
+    ...byId('a text of the manifest', { query: TEXT }, ['trusted', 'none']),
     ...byId('a text that is not parsed', { query: '{' }, ['trusted']),
     ...byId('a text beside an id', { query: '{ me { id } }', documentId: 'nameless' }, ['trusted']),
     ...byId('a text beside a hash', { query: UNKNOWN, ...ofApollo(HASH) }, ['trusted']),
