@@ -59,6 +59,7 @@ const faults: [string, Reply, code: string, sent: 1 | 4, words?: RegExp][] = [
   ['HTML', text(HTML), 'BAD_RESPONSE', 1],
   ['gzip without permission', compressed, 'BAD_RESPONSE', 1, /no proxy compresses answers/],
   ['401 with another detail', refusal(MARK), 'UNAUTHORIZED', 1, /administrator/],
+  ['403 that says token_expired', refusal('token_expired', 403), 'UNAUTHORIZED', 1, /administr/],
 ];
 
 /** Bodies that are not GraphQL: not text, not JSON, or JSON of another shape. */
