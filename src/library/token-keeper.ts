@@ -138,7 +138,7 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
         request.headers.set('authorization', `Bearer ${current.value}`);
         const response = await fetch(request);
         if (response.ok) keeper.accepted(current);
-        if (response.status !== 401 || closed) return response;
+        if (response.status !== 401) return response;
         const challenge = response.headers.get('www-authenticate') ?? '';
         const other = await unlessAborted(signal, afterRefusal(current, challenge, replays));
         if (!other) keeper.refused(current);

@@ -127,13 +127,6 @@ test('close waits until the pair of an exchange under way is saved, and may be c
   await keeper.close();
 });
 
-test('fetch returns a 401 that arrives once the keeper is closed', async () => {
-  const { keeper, url, service, signIn } = await openKeeper();
-  await keeper.import(signIn);
-  service.answer((response) => void keeper.close().then(() => refused(response)));
-  expect((await keeper.fetch(url)).status).toBe(401);
-});
-
 /** A keeper of the tokens of a service, which refuses the first request of its API. */
 async function openKeeper(options: Partial<TokenKeeperOptions> = {}) {
   const folder = temporaryFolder();

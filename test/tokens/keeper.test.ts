@@ -263,7 +263,14 @@ test.each<Row>([
     fault: 'a token that is refused for good: a trouble of the newest alone, until it is accepted',
     happens: [
       [tells('refused', 1), seesTroubles, tells('refused', 2), tells('refused', 2)],
-      [tells('refused', 1), seesTroubles, MINUTE, tells('accepted', 2), MINUTE],
+      [
+        tells('refused', 1),
+        tells('accepted', 1),
+        seesTroubles,
+        MINUTE,
+        tells('accepted', 2),
+        MINUTE,
+      ],
       sees(({ logged }) => logged.map(({ trouble, level }) => [trouble, level])),
     ],
     seen: [[], ['unauthorized'], [['unauthorized', 50]]],
