@@ -62,7 +62,8 @@ export class Exchange {
     operationType: undefined,
     outcome: undefined,
   };
-  #caller: Caller | undefined;
+  /** Set by the authentication; undefined if callers need no credential. */
+  caller: Caller | undefined;
   #stoppedBy: 'caller' | 'gateway' | undefined;
   #leaving: Set<() => void> | undefined;
   #ending: (() => void)[] | undefined;
@@ -88,17 +89,6 @@ export class Exchange {
   /** @param name in lower case */
   header(name: string): string | undefined {
     return this.inbound.header(name);
-  }
-
-  /** Undefined if callers need no credential. */
-  get caller(): Caller | undefined {
-    return this.#caller;
-  }
-
-  /** Call it once: everything behind the authentication relies on the caller. */
-  authenticated(caller: Caller): void {
-    if (this.#caller) throw new Error('A request has one caller.');
-    this.#caller = caller;
   }
 
   /** Whether the caller left before the answer was complete. */

@@ -3,9 +3,6 @@ import { codedError } from '../errors.ts';
 import type { Stage } from './exchange.ts';
 import { errorReply } from './reply.ts';
 
-/** Whether a `Host` header names this server; true if the request has none, as HTTP/1.0 may. */
-type IsOurHost = (host: string | undefined) => boolean;
-
 interface NamedServer {
   /** The address on which it listens. */
   readonly host: string;
@@ -19,8 +16,10 @@ interface NamedServer {
  * @param needsCredential whether callers need a credential
  */
 export function knownHosts(server: NamedServer, needsCredential: boolean): Stage {
-  const isOurHost = gatewayHosts(server, needsCredential);
-  return ({ inbound }) => (isOurHost(inbound.host) ? undefined : OTHER_HOST);
+  const isOurs = namesOf(server, needsCredential);
+  // A browser always sends a host, so that a request without one cannot come from a web page.
+  return ({ inbound: { host } }) =>
+    host === undefined || isOurs(plainHost(host)) ? undefined : OTHER_HOST;
 }
 
 const MISDIRECTED =
@@ -39,13 +38,16 @@ const OTHER_HOST = errorReply(421, codedError('FORBIDDEN', MISDIRECTED));
  * @param needsCredential whether callers need a credential. Such a page has none, so that without ALLOWED_HOSTS any
  * name is accepted
  */
-function gatewayHosts({ host, allowedHosts }: NamedServer, needsCredential: boolean): IsOurHost {
+function namesOf(
+  { host, allowedHosts }: NamedServer,
+  needsCredential: boolean,
+): (name: string) => boolean {
   if (allowedHosts) {
     const names = new Set(allowedHosts.map(plainHost));
-    return named((name) => names.has(name));
+    return (name) => names.has(name);
   }
-  if (isLoopback(host)) return named(isLoopback);
-  return needsCredential ? () => true : named(isUnownable);
+  if (isLoopback(host)) return isLoopback;
+  return needsCredential ? () => true : isUnownable;
 }
 
 /** @param name without the brackets around an IPv6 address */
@@ -57,11 +59,6 @@ export function isLoopback(name: string): boolean {
 /** Whether an attacker cannot own the name: loopback names, and IP addresses (DNS rebinding needs a name). */
 function isUnownable(name: string): boolean {
   return isLoopback(name) || isIP(name) !== 0;
-}
-
-function named(isOurs: (name: string) => boolean): IsOurHost {
-  // A browser always sends a host, so that a request without one cannot come from a web page.
-  return (host) => host === undefined || isOurs(plainHost(host));
 }
 
 /** The canonical form of a name: in lower case, without port, brackets, and the final dot of the DNS root. */

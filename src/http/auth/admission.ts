@@ -44,7 +44,7 @@ function authenticate(credentials: Credentials): Stage {
 }
 
 function admit(exchange: Exchange, caller: Caller): undefined {
-  exchange.authenticated(caller);
+  exchange.caller = caller;
   // Shared caches do not store answers to Authorization (RFC 9111, 3.5), but they do not know x-api-key.
   exchange.replyHeaders['cache-control'] = 'private, no-store';
 }
