@@ -14,7 +14,14 @@ import {
   type ConnectionArguments,
 } from '../paging/connection.ts';
 import { cursorsOf, decodeCursor, type Position } from '../paging/cursor.ts';
-import { drain, endOf, limitExceeded, walkTogether } from '../paging/drain.ts';
+import {
+  countsOf,
+  countTogether,
+  drain,
+  endOf,
+  limitExceeded,
+  walkTogether,
+} from '../paging/drain.ts';
 import { walkList, type PagedList } from '../paging/list-walk.ts';
 import { causeOf, type FetchPage } from '../paging/page.ts';
 import { walkBehind } from '../paging/resume.ts';
@@ -302,20 +309,18 @@ export class ListField implements NestedFiller {
     let count = 0;
     const { signal, caller, operation, drainBudget } = requester;
     const listFor = (by: Requester) => this.#paged(list, by, bare);
-    const pages = requester.budget
-      ? walkTogether(this.#shared.lists, {
+    const counts = requester.budget
+      ? countTogether(this.#shared.lists, {
           name: JSON.stringify([list.name, 'total']),
           listFor: (readers) => listFor(this.#shared.walkRequester(requester, readers)),
-          position: null,
-          limit: undefined,
           caller,
           operation,
           budget: requester.budget.forOverhead,
           signal,
         })
-      : walkList(listFor(requester), { after: null });
-    for await (const { offsets } of pages) {
-      count += offsets.length;
+      : countsOf(walkList(listFor(requester), { after: null }));
+    for await (const records of counts) {
+      count += records;
       if (count > drainBudget.max) throw limitExceeded(drainBudget.max);
     }
     return count;

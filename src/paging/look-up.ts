@@ -5,7 +5,6 @@ import { walkList, type PagedList } from './list-walk.ts';
 import { positionsIn, type IndexedPage } from './page-index.ts';
 import { causeOf, CursorRefusedError, PageFailedError, ReadPage } from './page.ts';
 import { SharedWalks, type ReaderOptions, type WalkReaders } from './shared-walk.ts';
-import type { WalkedPages } from './walk.ts';
 import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
 
 /*
@@ -282,12 +281,12 @@ class LookUpWalk {
     }
   }
 
-  /** Goes on from the last page that was read. */
+  /** Goes on from the last page that was read. Yields when there is a page more. */
   async *#goOn(
     { name, idsFor }: LookUpList<unknown>,
     readers: WalkReaders,
     { caller, operation }: LookUpCaller,
-  ): WalkedPages {
+  ): AsyncGenerator<void, void, undefined> {
     const { clock, maxRecords, slots } = this.#options;
     const list = idsFor(readers);
     // It is read again: if cursors are offsets, records behind it may have moved into it.
@@ -302,7 +301,7 @@ class LookUpWalk {
       )) {
         this.#records += walked.offsets.length;
         this.pages.push({ after: walked.page.after, hashes: walked.page.identities.hashes });
-        yield walked;
+        yield;
         if (this.#records >= maxRecords) throw tooLong(name, maxRecords);
       }
       this.#hasEnded = true;

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { spendTogether, type PageBudget } from './page-budget.ts';
-import { WALK_LEFT, type WalkedPage, type WalkedPages } from './walk.ts';
+import { WALK_LEFT } from './walk.ts';
 
 /** The readers of a walk, as the walk sees them. */
 export interface WalkReaders {
@@ -9,6 +9,9 @@ export interface WalkReaders {
   /** Call it for each page before it is requested. Readers that cannot afford it are refused. */
   spend(): void;
 }
+
+/** A walk as its readers see it: its pages, or what they need of each. */
+type Walk<T> = AsyncGenerator<T, void, undefined>;
 
 export interface ReaderOptions {
   /** Spends for all pages that are requested while the reader follows the walk. */
@@ -36,12 +39,8 @@ export class SharedWalks {
    *
    * @param name names everything that the pages depend on: list, filters, selection, cursor
    */
-  join<R>(
-    name: string,
-    begin: (readers: WalkReaders) => WalkedPages<R>,
-    options: ReaderOptions,
-  ): WalkedPages<R> {
-    const known = this.#walks.get(name) as SharedWalk<R> | undefined;
+  join<T>(name: string, begin: (readers: WalkReaders) => Walk<T>, options: ReaderOptions): Walk<T> {
+    const known = this.#walks.get(name) as SharedWalk<T> | undefined;
     if (known) return known.read(options);
     const walks = this.#walks;
     const walk = new SharedWalk(begin, () => {
@@ -58,24 +57,24 @@ export class SharedWalks {
 }
 
 /** One walk with several readers. */
-class SharedWalk<R> {
+class SharedWalk<T> {
   readonly #onEnd: () => void;
-  readonly #walk: WalkedPages<R>;
+  readonly #walk: Walk<T>;
   readonly #ending = new AbortController();
   readonly #readers = new Set<Reader>();
-  readonly #pages: WalkedPage<R>[] = [];
+  readonly #pages: T[] = [];
   #over: { readonly failure?: { readonly error: unknown } } | undefined;
   #isReading = false;
   /** Resolves when waiting readers have to look again. */
   #changed = Promise.withResolvers<void>();
 
-  constructor(begin: (readers: WalkReaders) => WalkedPages<R>, onEnd: () => void) {
+  constructor(begin: (readers: WalkReaders) => Walk<T>, onEnd: () => void) {
     this.#onEnd = onEnd;
     const { signal } = this.#ending;
     this.#walk = begin({ signal, spend: () => this.#spend() });
   }
 
-  read({ budget, signal }: ReaderOptions): WalkedPages<R> {
+  read({ budget, signal }: ReaderOptions): Walk<T> {
     const reader: Reader = { budget };
     // It counts from now on, not from its first page on: otherwise the walk could end in between.
     this.#readers.add(reader);
@@ -85,16 +84,15 @@ class SharedWalk<R> {
     return this.#follow(reader, signal, leave);
   }
 
-  async *#follow(reader: Reader, signal: AbortSignal, leave: () => void): WalkedPages<R> {
+  async *#follow(reader: Reader, signal: AbortSignal, leave: () => void): Walk<T> {
     let read = 0;
     try {
       for (;;) {
         signal.throwIfAborted();
         if (reader.refused) throw reader.refused.error;
-        const page = this.#pages[read];
-        if (page) {
+        if (read < this.#pages.length) {
           read += 1;
-          yield page;
+          yield this.#pages[read - 1]!;
           if (read % PAGES_PER_TURN === 0) await nextTurn();
         } else if (this.#over) {
           if (this.#over.failure) throw this.#over.failure.error;
