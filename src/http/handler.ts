@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Request as YogaRequest } from '@whatwg-node/fetch';
 import { sendNodeResponse } from '@whatwg-node/server';
 import type { GraphQLSchema } from 'graphql';
 import { createYoga, type FetchAPI, type Plugin } from 'graphql-yoga';
@@ -105,6 +106,7 @@ function yogaOf(schema: GraphQLSchema, plugins: readonly GatewayPlugin[]) {
   return createYoga<ServerContext>({
     schema,
     plugins: [...plugins],
+    fetchAPI: { Request: UnparsedRequest },
     healthCheckEndpoint: NO_ADDRESS,
     graphiql: false,
     landingPage: false,
@@ -117,6 +119,13 @@ function yogaOf(schema: GraphQLSchema, plugins: readonly GatewayPlugin[]) {
     logging: false,
     maskedErrors: false,
   });
+}
+
+/** Yoga parses the address of every request, for hooks that read its parts. This defers it until a hook does. */
+class UnparsedRequest extends YogaRequest {
+  get parsedUrl(): undefined {
+    return undefined;
+  }
 }
 
 /** Yoga cannot be created without the address of a probe. No address ends with a space. */
