@@ -7,7 +7,6 @@ import {
   Kind,
   print,
   type ArgumentNode,
-  type FieldNode,
   type GraphQLObjectType,
   type SelectionNode,
   type VariableDefinitionNode,
@@ -21,7 +20,6 @@ import {
   type Page,
 } from '../paging/page.ts';
 import { LARGEST_PAGE, type Adapter, type NestedAdapter } from '../schema/derived.ts';
-import type { UpstreamAnswer } from '../upstream/request.ts';
 import type { Requester } from './call.ts';
 import type { Shared } from './shared.ts';
 import { identityOf, type Identity } from './identity.ts';
@@ -107,25 +105,22 @@ export class ListPages {
     const counted = isCounted && count !== undefined ? [fieldNode(count, { alias: COUNT })] : [];
     const filters = new Set(adapter.filters.map(({ name }) => name));
     const sentArgs = args.filter(({ name }) => filters.has(name.value));
-    const listField = (selections: readonly SelectionNode[], paging: readonly ArgumentNode[]) =>
-      fieldNode(adapter.name, {
-        args: [...paging, ...sentArgs],
-        selections: this.#result.select(selections),
-      });
-    const first = argumentNode(adapter.first.name, FIRST);
-    const page = listField(
-      [info, ...counted, ...lists],
-      [first, argumentNode(adapter.after.name, AFTER)],
-    );
+    const paging = [
+      argumentNode(adapter.first.name, FIRST),
+      argumentNode(adapter.after.name, AFTER),
+    ];
+    const list = fieldNode(adapter.name, {
+      args: [...paging, ...sentArgs],
+      selections: this.#result.select([info, ...counted, ...lists]),
+    });
     const query = asQuery(prepared);
-    const requestFor = (field: FieldNode, parents: number) => {
-      const { fields, variables = [] } = this.#way?.select([field], parents) ?? { fields: [field] };
-      const definitions = [...definitionsOf(adapter), ...variables];
-      return new ServiceRequest(shared.printer, query, fields, definitions);
-    };
     const requests = new Map<number, ServiceRequest>();
     this.#request = (parents) => {
-      const made = requests.get(parents) ?? requestFor(page, parents);
+      const known = requests.get(parents);
+      if (known) return known;
+      const { fields, variables = [] } = this.#way?.select([list], parents) ?? { fields: [list] };
+      const definitions = [...definitionsOf(adapter), ...variables];
+      const made = new ServiceRequest(shared.printer, query, fields, definitions);
       requests.set(parents, made);
       return made;
     };
@@ -186,11 +181,11 @@ export class ListPages {
       answer = await this.#ask(requester, { after: null, first, parents, pages });
     } catch (error) {
       if (!(error instanceof SizeRefusedError) || parents.length === 1) throw error;
-      const each = parents.map((parent) => this.#firstPages(requester, first, [parent], 0));
-      const outcomes = await Promise.allSettled(each);
-      return outcomes.map((outcome) =>
-        outcome.status === 'fulfilled' ? outcome.value[0]! : (outcome.reason as Error),
-      );
+      const alone = async (parent: string) => {
+        const [page] = await this.#firstPages(requester, first, [parent], 0);
+        return page!;
+      };
+      return Promise.all(parents.map((parent) => alone(parent).catch((reason: Error) => reason)));
     }
     return Promise.all(
       parents.map(async (_, at) => {
@@ -213,12 +208,9 @@ export class ListPages {
     const added: JsonObject = { [FIRST]: first, ...this.#way?.values(parents) };
     if (after !== null) added[AFTER] = after;
     const outgoing = request.with(requester.variables.sent, added);
-    let answered: UpstreamAnswer;
-    try {
-      answered = await requester.ask(outgoing, pages, leaving);
-    } catch (error) {
+    const answered = await requester.ask(outgoing, pages, leaving).catch((error: unknown) => {
       throw pageError(error);
-    }
+    });
     this.#shared.telemetry.pageRead(requester.cause);
     const answer = readServiceAnswer(answered);
     if (isTooBig(answer)) {
