@@ -186,20 +186,16 @@ export function mergeKeysOf(subschemas: readonly SubschemaConfig[]): MergeKeys {
 /**
  * Prepares an object that a resolver returned, such as `{ id }`: graphql-tools requests its other fields by the keys of
  * merges.
- *
- * @param types its type, and the interfaces of it
  */
-export function withMergeKeys(value: object, types: readonly string[], keys: MergeKeys): object {
+export function withMergeKeys(value: object, type: string, keys: MergeKeys): object {
   if (value instanceof Error || isExternalObject(value)) return value;
   let prepared: Record<string, unknown> | undefined;
-  for (const type of types) {
-    for (const name of keys.get(type) ?? []) {
-      const key: unknown = Reflect.get(value, name);
-      if (key === undefined) continue;
-      // Otherwise a selected `__typename` alone would be requested.
-      prepared ??= Object.assign(copyOf(value), { __typename: types[0] });
-      prepared[`${keyPrefix(type)}${name}`] = key;
-    }
+  for (const name of keys.get(type) ?? []) {
+    const key: unknown = Reflect.get(value, name);
+    if (key === undefined) continue;
+    // Otherwise a selected `__typename` alone would be requested.
+    prepared ??= Object.assign(copyOf(value), { __typename: type });
+    prepared[`${keyPrefix(type)}${name}`] = key;
   }
   return prepared ?? value;
 }

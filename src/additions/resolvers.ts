@@ -129,8 +129,7 @@ function returned(value: unknown, returnType: GraphQLOutputType, returning: Retu
   const typename: unknown = Reflect.get(value, '__typename');
   const known = schema.getType(typeof typename === 'string' ? typename : type.name);
   if (!isObjectType(known)) return value;
-  const types = [known, ...known.getInterfaces()].map(({ name }) => name);
-  return withMergeKeys(value, types, returning.keys);
+  return withMergeKeys(value, known.name, returning.keys);
 }
 
 function returnedList(value: object, type: GraphQLOutputType, returning: Returning): unknown {

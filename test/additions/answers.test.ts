@@ -248,14 +248,6 @@ test('introspection, the subgraph SDL and its entities show what was added', asy
   expect(subgraph._service.sdl).not.toContain('_entities');
 });
 
-test('a second service for an interface answers for a record of which a resolver returns the key', async () => {
-  const merge = { entryPoints: [byKeys('desk', 'name')] };
-  const subschemas = [secondService('desk', merge, { of: 'Named' })];
-  await using desks = await startPeople({ subschemas });
-  const { data } = await desks.ask('{ visitor { desk } }');
-  expect(data).toEqual({ visitor: { desk: 'desk of Ada' } });
-});
-
 test('with SCHEMA_PREFIX additions use the names that callers see', async () => {
   await using prefixed = await startPeople({}, { config: { schemaPrefix: 'Rec' } });
   const { data, errors } = await prefixed.ask(
