@@ -45,8 +45,8 @@ export interface CallParts {
 }
 
 /**
- * On whose behalf the service is asked: an operation (`Call`), a part of it that only finds records (`forOverhead`), or a
- * walk that several operations share (`Shared`). They differ in whose pages `ask` spends.
+ * On whose behalf the service is asked: an operation (`Call`), or a walk that several operations share (`Shared`). They
+ * differ in whose pages `ask` spends.
  */
 export interface Requester {
   readonly variables: CallVariables;
@@ -59,16 +59,21 @@ export interface Requester {
   readonly budget: PageBudget | undefined;
   readonly drainBudget: DrainBudget;
   readonly signal: AbortSignal;
-  /** @param pages its cost @param signal of the page's reader */
-  ask(request: OutgoingRequest, pages: number, signal?: AbortSignal): Promise<UpstreamAnswer>;
+  /** @param pages its cost */
+  ask(request: OutgoingRequest, pages: number, asked?: Asked): Promise<UpstreamAnswer>;
   /** Loads values by their keys, those that are needed at the same time together. @param name equal for equal values */
   loader<T>(name: string, load: LoadAll<T>): Loader<T>;
   /** Counts a text of the answer. @throws as `HeldMemory.hold` */
   hold(text: object, bytes: number): void;
   /** Called with the records of each page that a drain returns, with commas between them. It may throw to end it. */
   readonly onDrained?: OnDrained | undefined;
-  /** Asks for pages that are only read to find records: see `PageBudget.forOverhead`. */
-  forOverhead(): Requester;
+}
+
+export interface Asked {
+  /** Of the page's reader. */
+  readonly signal?: AbortSignal | undefined;
+  /** Whether the page is only read to find records: see `PageBudget.forOverhead`. */
+  readonly isOverhead?: boolean | undefined;
 }
 
 type OnDrained = (records: Buffer) => void;
@@ -192,29 +197,12 @@ export class Call implements Requester {
   }
 
   /** Requests are aborted with the operation, not with the reader of the page that sent them. */
-  ask(request: OutgoingRequest, pages: number): Promise<UpstreamAnswer> {
-    return this.#ask(request, pages, this.budget);
-  }
-
-  forOverhead(): Requester {
-    const { variables, caller, cause, operation, budget, drainBudget, signal } = this;
-    const requester: Requester = {
-      variables,
-      caller,
-      cause,
-      operation,
-      budget,
-      drainBudget,
-      signal,
-      ask: (request, pages) => this.#ask(request, pages, budget.forOverhead),
-      loader: (name, load) => this.loader(name, load),
-      hold: (text, bytes) => this.hold(text, bytes),
-      forOverhead: () => requester,
-    };
-    return requester;
-  }
-
-  async #ask(request: OutgoingRequest, pages: number, budget: PageBudget): Promise<UpstreamAnswer> {
+  async ask(
+    request: OutgoingRequest,
+    pages: number,
+    { isOverhead = false }: Asked = {},
+  ): Promise<UpstreamAnswer> {
+    const budget = isOverhead ? this.budget.forOverhead : this.budget;
     budget.spend(pages);
     const whole = this.#whole;
     const sender: Sender = {

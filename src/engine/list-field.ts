@@ -167,11 +167,12 @@ export class ListField implements NestedFiller {
     { name, parent }: OpenedList,
     requester: Requester,
     pages = this.#pages,
+    isOverhead = false,
   ): PagedList<ListRecord> {
     const { indexes, sizes, concurrency, totals } = this.#shared.lists;
     const fetchPage: FetchPage<ListRecord> = parent
-      ? pages.fetcherBelow(requester, parent.id)
-      : pages.fetcher(requester);
+      ? pages.fetcherBelow(requester, parent.id, isOverhead)
+      : pages.fetcher(requester, isOverhead);
     return {
       name,
       fetchPage,
@@ -255,11 +256,7 @@ export class ListField implements NestedFiller {
     const isEmpty = args.first === 0 || args.last === 0;
     const connected: ConnectedList<ListRecord> = {
       // The pages in front of the last records are not in the answer.
-      ...this.#paged(
-        list,
-        isBackward ? requester.forOverhead() : requester,
-        isEmpty ? this.#barePages : this.#pages,
-      ),
+      ...this.#paged(list, requester, isEmpty ? this.#barePages : this.#pages, isBackward),
       nameInCursors: list.nameInCursors,
       max: this.#shared.connectionMax,
       inTurn: (begin) => walkInTurn(slots, { caller, operation, signal }, begin),
@@ -271,7 +268,7 @@ export class ListField implements NestedFiller {
       hasTotal ? this.#total(list, requester) : undefined,
     ]);
     if (isBackward) {
-      // `forOverhead` has charged the caller, but has not checked the scope `drain` for what is returned.
+      // Pages of overhead have charged the caller, but have not checked the scope `drain` for what is returned.
       const pages = Math.ceil(connection.edges.length / LARGEST_PAGE);
       requester.budget?.spend(pages, { isCharged: true });
     }

@@ -20,7 +20,7 @@ import {
   type Page,
 } from '../paging/page.ts';
 import { LARGEST_PAGE, type Adapter, type NestedAdapter } from '../schema/derived.ts';
-import type { Requester } from './call.ts';
+import type { Asked, Requester } from './call.ts';
 import type { Shared } from './shared.ts';
 import { identityOf, type Identity } from './identity.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
@@ -135,11 +135,11 @@ export class ListPages {
   }
 
   /** Makes the function that fetches the pages of a list of the root on behalf of a requester. */
-  fetcher(requester: Requester): FetchPage<ListRecord> {
+  fetcher(requester: Requester, isOverhead = false): FetchPage<ListRecord> {
     const fullPages = inFullPages();
-    return async (after, first, leaving) => {
+    return async (after, first, signal) => {
       const pages = fullPages(first) * this.#request(1).pages;
-      const answer = await this.#ask(requester, { after, first, pages, leaving });
+      const answer = await this.#ask(requester, { after, first, pages, isOverhead, signal });
       return this.#pageOf(requester, rootValue(answer, this.#adapter.name), answer, {
         after,
         first,
@@ -151,19 +151,20 @@ export class ListPages {
    * Makes the function that fetches the pages of the nested list of one parent. The first pages of several parents share
    * a request.
    */
-  fetcherBelow(requester: Requester, parentId: unknown): FetchPage<ListRecord> {
+  fetcherBelow(requester: Requester, parentId: unknown, isOverhead = false): FetchPage<ListRecord> {
     const way = this.#way!;
     const fullPages = inFullPages();
-    return async (after, first, leaving) => {
+    return async (after, first, signal) => {
       const id = way.idOf(parentId);
       if (after !== null) {
         const pages = fullPages(first) * this.#request(1).pages;
-        const answer = await this.#ask(requester, { after, first, parents: [id], pages, leaving });
+        const asked = { after, first, parents: [id], pages, isOverhead, signal };
+        const answer = await this.#ask(requester, asked);
         return this.#pageOf(requester, way.listIn(answer, 0), answer, { after, first });
       }
       const name = `${first} ${this.nameWith(requester.variables.sent)}`;
       const loader = requester.loader<Page<ListRecord>>(name, (ids) =>
-        this.#firstPages(requester, first, ids),
+        this.#firstPages(requester, { first, isOverhead }, ids),
       );
       return loader.load(id);
     };
@@ -172,17 +173,17 @@ export class ListPages {
   /** Fetches the first pages of several parents: together, unless that is too big. The parts cost nothing then. */
   async #firstPages(
     requester: Requester,
-    first: number,
+    asked: { readonly first: number; readonly isOverhead: boolean },
     parents: readonly string[],
     pages = this.#request(parents.length).pages,
   ): Promise<readonly (Page<ListRecord> | Error)[]> {
     let answer: ServiceAnswer;
     try {
-      answer = await this.#ask(requester, { after: null, first, parents, pages });
+      answer = await this.#ask(requester, { after: null, ...asked, parents, pages });
     } catch (error) {
       if (!(error instanceof SizeRefusedError) || parents.length === 1) throw error;
       const alone = async (parent: string) => {
-        const [page] = await this.#firstPages(requester, first, [parent], 0);
+        const [page] = await this.#firstPages(requester, asked, [parent], 0);
         return page!;
       };
       return Promise.all(parents.map((parent) => alone(parent).catch((reason: Error) => reason)));
@@ -191,7 +192,7 @@ export class ListPages {
       parents.map(async (_, at) => {
         try {
           const placed = this.#way!.listIn(answer, at);
-          return await this.#pageOf(requester, placed, answer, { after: null, first });
+          return await this.#pageOf(requester, placed, answer, { after: null, ...asked });
         } catch (error) {
           return error as Error;
         }
@@ -202,13 +203,13 @@ export class ListPages {
   /** @throws SizeRefusedError, PageFailedError */
   async #ask(
     requester: Requester,
-    { after, first, parents = [], pages, leaving }: RequestedPage,
+    { after, first, parents = [], pages, ...asked }: RequestedPage,
   ): Promise<ServiceAnswer> {
     const request = this.#request(Math.max(1, parents.length));
     const added: JsonObject = { [FIRST]: first, ...this.#way?.values(parents) };
     if (after !== null) added[AFTER] = after;
     const outgoing = request.with(requester.variables.sent, added);
-    const answered = await requester.ask(outgoing, pages, leaving).catch((error: unknown) => {
+    const answered = await requester.ask(outgoing, pages, asked).catch((error: unknown) => {
       throw pageError(error);
     });
     this.#shared.telemetry.pageRead(requester.cause);
@@ -296,15 +297,13 @@ export class ListPages {
   }
 }
 
-interface RequestedPage {
+interface RequestedPage extends Asked {
   readonly after: string | null;
   readonly first: number;
   /** Of a nested list: those whose first pages are requested together. */
   readonly parents?: readonly string[];
   /** The cost of the request. */
   readonly pages: number;
-  /** Aborted when the reader of the page leaves. */
-  readonly leaving?: AbortSignal | undefined;
 }
 
 /** The pages of one reading cost what their records cost in full pages, however small the service makes them. */

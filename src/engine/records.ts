@@ -228,16 +228,20 @@ class RecordsInList implements RecordLoads {
   async #loadAll(call: Call, ids: readonly string[]): Promise<readonly (LoadedRecord | Error)[]> {
     const { indexes, sizes, concurrency, totals, lookUps } = this.#shared.lists;
     const { name, page } = this.#adapter;
-    const listOf = (pages: ListPages, requester: Requester): PagedList<ListRecord> => ({
+    const listOf = (
+      pages: ListPages,
+      requester: Requester,
+      isOverhead = false,
+    ): PagedList<ListRecord> => ({
       name,
-      fetchPage: pages.fetcher(requester),
+      fetchPage: pages.fetcher(requester, isOverhead),
       indexes,
       size: sizes.of(pages.name, page),
       concurrency,
       totals,
     });
     const list: LookUpList<ListRecord> = {
-      ...listOf(this.#pages, call.forOverhead()),
+      ...listOf(this.#pages, call, true),
       idsFor: (readers) => listOf(this.#ids(), this.#shared.walkRequester(call, readers)),
     };
     const { signal, caller, operation, budget } = call;

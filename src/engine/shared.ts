@@ -166,7 +166,7 @@ export class Shared {
       budget: undefined,
       drainBudget: { max, left: max },
       signal,
-      ask: async (request, pages, leaving) => {
+      ask: async (request, pages, { signal: leaving } = {}) => {
         for (let page = 0; page < pages; page += 1) spendPage();
         const sender: Sender = {
           signal: leaving ? AbortSignal.any([signal, leaving]) : signal,
@@ -177,7 +177,6 @@ export class Shared {
         return send(request, sender);
       },
       loader: (name, load) => loaders.of(name, load),
-      forOverhead: () => requester,
       // Each of its readers counts what it keeps; DRAIN_MAX_ITEMS bounds the nested lists of its pages.
       hold: () => {},
     };
