@@ -41,12 +41,14 @@ export function difference(
 }
 
 /**
- * Whether only the gateway has no page: one of its records fails, or its parent, a `parent` of these services, is not
+ * Whether only the gateway has no page: one of its records fails, or that of `before` is null, or its parent, a `parent` of these services, is not
  * returned by any field for its id.
  */
 function isOfPage({ message, extensions }: AnsweredError, query: string): boolean {
   const isLost = extensions?.['code'] === 'BAD_USER_INPUT' && /\bparent\b/.test(query);
-  return isLost || FAILING_RECORD.test(message);
+  return (
+    isLost || FAILING_RECORD.test(message) || message.startsWith('The record of `before` has no id')
+  );
 }
 
 /** Of the fields of the judge's services that fail and must not be null. */
