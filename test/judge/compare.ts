@@ -51,8 +51,9 @@ function isOfPage({ message, extensions }: AnsweredError, query: string): boolea
   );
 }
 
-/** Of the fields of the judge's services that fail and must not be null. */
-const FAILING_RECORD = /^(?:The drain ended .+ could not be read: )?No (?:rank|events) for/;
+/** Of the fields of the judge's services that fail and must not be null. A drain says the first error of the page. */
+const FAILING_RECORD =
+  /^(?:The drain ended .+ could not be read: No (?:rank|events|score)|No (?:rank|events)) for/;
 
 /** Whether the gateway does not read a page, which the service refuses: nothing of it is selected. */
 function isUnread(value: unknown): boolean {
