@@ -10,8 +10,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { useOriginForm } from './inbound.ts';
 import { OneWriteResponse } from './one-write.ts';
 
-export type Listening = Awaited<ReturnType<typeof listen>>;
-
 interface ListenOptions {
   readonly host: string;
   readonly port: number;
@@ -86,11 +84,9 @@ export async function listen(
   const { host, port, variables = ['HOST', 'PORT'], onCut, patienceMs = PATIENCE_MS } = options;
   const { maxConnections = MAX_CONNECTIONS, onFull } = options;
   const { readTimeout, ...timeOuts } = { ...TIME_OUTS, ...options.timeOuts };
-  /** The responses in progress, by their connections. */
-  const connections = new Map<Socket, ServerResponse[]>();
+  const connections: Connections = new Map();
   let lastAnswers = false;
   let closing = false;
-  let wasFull = false;
   const server = createServer(
     {
       ...timeOuts,
@@ -118,22 +114,7 @@ export async function listen(
     },
   );
   server.maxHeadersCount = MAX_HEADERS;
-  server.on('connection', (socket: Socket) => {
-    // Node counts only those that it has accepted itself.
-    if (connections.size >= maxConnections) {
-      if (!wasFull) onFull?.();
-      wasFull = true;
-      return void socket.destroy();
-    }
-    connections.set(socket, []);
-    socket.once('close', () => connections.delete(socket));
-  });
-  // Node calls this for connections on which nothing has moved, but not while a large write is being read. A client that
-  // has stopped reading must not hold a walk and its pages; one that only waits for its answer is kept.
-  server.setTimeout(readTimeout, (socket) => {
-    const isWaiting = connections.get(socket)?.length !== 0;
-    if (socket.writableLength > 0 || !isWaiting) socket.destroy();
-  });
+  limitConnections(server, connections, { maxConnections, onFull, readTimeout });
   const acceptors = await bind(server, { host, port }).catch((error: unknown) => {
     throw explain(error as NodeJS.ErrnoException, { host, port, variables });
   });
@@ -166,6 +147,39 @@ export async function listen(
       clearTimeout(deadline);
     },
   };
+}
+
+/** The open connections, with the responses in progress on each. */
+type Connections = Map<Socket, ServerResponse[]>;
+
+/** Keeps the open connections, closes those above the limit, and those of clients that have stopped reading. */
+function limitConnections(
+  server: Server,
+  connections: Connections,
+  options: {
+    readonly maxConnections: number;
+    readonly onFull: (() => void) | undefined;
+    readonly readTimeout: number;
+  },
+): void {
+  const { maxConnections, onFull, readTimeout } = options;
+  let wasFull = false;
+  server.on('connection', (socket: Socket) => {
+    // Node counts only those that it has accepted itself.
+    if (connections.size >= maxConnections) {
+      if (!wasFull) onFull?.();
+      wasFull = true;
+      return void socket.destroy();
+    }
+    connections.set(socket, []);
+    socket.once('close', () => connections.delete(socket));
+  });
+  // Node calls this for connections on which nothing has moved, but not while a large write is being read. A client that
+  // has stopped reading must not hold a walk and its pages; one that only waits for its answer is kept.
+  server.setTimeout(readTimeout, (socket) => {
+    const isWaiting = connections.get(socket)?.length !== 0;
+    if (socket.writableLength > 0 || !isWaiting) socket.destroy();
+  });
 }
 
 /** Has a server and, where the system allows it, other listeners of its port accept its connections. */
