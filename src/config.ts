@@ -234,7 +234,7 @@ export const variables = v.object({
         `must be the key as \`${COMMAND_LINE} keys new\` printed it, without spaces`,
       ),
     ),
-    'the key that `export --url` sends to a gateway; refused without `--url`',
+    'the key that `export --url` sends to a gateway',
   ),
   LOG_LEVEL: setting(
     v.optional(

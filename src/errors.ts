@@ -36,7 +36,7 @@ export const CODES = {
   },
   UPSTREAM_BAD_RESPONSE: {
     means: ['refusal'],
-    when: 'the response is not valid GraphQL, lacks a value, does not match the schema snapshot, or has a cursor above 64 KB',
+    when: 'the response is not valid GraphQL, lacks a value, or does not match the schema snapshot',
     advice: 'leave the field out; report it to the operator',
   },
   UPSTREAM_RATE_LIMITED: {
