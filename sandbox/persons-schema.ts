@@ -1,7 +1,7 @@
 import { buildSchema, GraphQLError, type GraphQLSchema } from 'graphql';
 import { personOf, type Person } from './persons.ts';
 
-export interface PageArguments {
+interface PageArguments {
   readonly first?: number | null;
   readonly after?: string | null;
 }
@@ -41,7 +41,7 @@ export function personsSchema(read: ReadPersons): GraphQLSchema {
 
 const LIMIT = 50;
 
-export function personsPage({ first, after }: PageArguments, read: ReadPersons): PersonsPage {
+function personsPage({ first, after }: PageArguments, read: ReadPersons): PersonsPage {
   const size = Math.min(first ?? LIMIT, LIMIT);
   if (size < 1) throw new GraphQLError(`first must be from 1 to ${LIMIT}, and it is ${first}.`);
   const { items, hasNextPage, end } = read(after == null ? null : unseal(after), size);

@@ -12,10 +12,10 @@ interface WaitOptions {
   readonly until?: () => number;
 }
 
-interface Waiting<E, T> extends WaitOptions {
+interface Waiting<E> extends WaitOptions {
   readonly entry: E;
   /** Ends the wait and uses a turn: the owner's next entry goes behind those of all other owners. */
-  begin(value: T): void;
+  begin(): void;
   /** Ends the wait without using a turn: the owner keeps its place. */
   refuse(reason: unknown): void;
 }
@@ -28,16 +28,16 @@ interface Patience {
 }
 
 /**
- * A queue of entries that wait for a turn, a slot or memory. When room becomes free, iterate over the queue, which is
- * in the order of turns, and begin the entries that fit. For several priorities, use one queue each and serve them in
+ * A queue of entries that wait for a turn or a slot. When room becomes free, iterate over the queue, which is in the
+ * order of turns, and begin the entries that fit. For several priorities, use one queue each and serve them in
  * order. A caller that finds room free does not need the queue.
  *
  * Owners take turns: an owner with a thousand entries delays the others no more than an owner with one.
  */
-export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
+export class Queue<E> implements Iterable<Waiting<E>> {
   // Maps and sets keep insertion order: the first owner, its first group and that group's first entry have the next
   // turn.
-  readonly #owners = new Map<unknown, Map<unknown, Set<Waiting<E, T>>>>();
+  readonly #owners = new Map<unknown, Map<unknown, Set<Waiting<E>>>>();
   readonly #patience: Patience | undefined;
   #size = 0;
   #groups = 0;
@@ -65,25 +65,25 @@ export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
   }
 
   /**
-   * Resolves to the value passed to `begin`.
+   * Resolves when the entry is begun.
    *
    * @throws the abort reason of the signal, and `tooLate`
    */
-  wait(entry: E, options: WaitOptions = {}): Promise<T> {
+  wait(entry: E, options: WaitOptions = {}): Promise<void> {
     const { signal, until } = options;
     signal?.throwIfAborted();
-    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
     const end = (hadTurn: boolean) => {
       this.#remove(waiting, hadTurn);
       signal?.removeEventListener('abort', leave);
     };
     const leave = () => waiting.refuse(signal?.reason);
-    const waiting: Waiting<E, T> = {
+    const waiting: Waiting<E> = {
       ...options,
       entry,
-      begin: (value) => {
+      begin: () => {
         end(true);
-        resolve(value);
+        resolve();
       },
       refuse: (reason) => {
         end(false);
@@ -97,21 +97,21 @@ export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
     return promise;
   }
 
-  *[Symbol.iterator](): Generator<Waiting<E, T>, void, undefined> {
+  *[Symbol.iterator](): Generator<Waiting<E>, void, undefined> {
     // An owner that used its turn moves behind the others, so the iteration reaches it again.
     for (const groups of this.#owners.values()) yield* untilTurn(groups);
   }
 
-  #add(waiting: Waiting<E, T>): void {
+  #add(waiting: Waiting<E>): void {
     const { owner, group = waiting } = waiting;
-    const groups = this.#owners.get(owner) ?? new Map<unknown, Set<Waiting<E, T>>>();
+    const groups = this.#owners.get(owner) ?? new Map<unknown, Set<Waiting<E>>>();
     const entries = groups.get(group) ?? new Set();
     if (entries.size === 0) this.#groups += 1;
     this.#owners.set(owner, groups.set(group, entries.add(waiting)));
     this.#size += 1;
   }
 
-  #remove(waiting: Waiting<E, T>, hadTurn: boolean): void {
+  #remove(waiting: Waiting<E>, hadTurn: boolean): void {
     const { owner, group = waiting } = waiting;
     const groups = this.#owners.get(owner)!;
     const entries = groups.get(group)!;
@@ -128,7 +128,7 @@ export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
     const { clock, tooLate } = this.#patience!;
     for (;;) {
       const now = clock.elapsed();
-      const late: Waiting<E, T>[] = [];
+      const late: Waiting<E>[] = [];
       let next = Infinity;
       for (const waiting of this) {
         const until = waiting.until?.() ?? Infinity;

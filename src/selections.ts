@@ -1,5 +1,4 @@
 import {
-  getNamedType,
   getOperationAST,
   Kind,
   separateOperations,
@@ -10,7 +9,6 @@ import {
   type FieldNode,
   type FragmentDefinitionNode,
   type GraphQLCompositeType,
-  type GraphQLNamedType,
   type GraphQLSchema,
   type OperationDefinitionNode,
   type SelectionNode,
@@ -71,17 +69,13 @@ export function onlyOperation(document: DocumentNode, { name }: OperationDefinit
 }
 
 /**
- * Calls a function for each field of a document, with the type on which the field is selected, and the type that it
- * returns. Fields that are selected on an unknown type are skipped.
+ * Calls a function for each field of a document, with the type on which the field is selected. Fields that are selected
+ * on an unknown type are skipped.
  */
 export function visitFields(
   schema: GraphQLSchema,
   document: DocumentNode,
-  enter: (
-    node: FieldNode,
-    parent: GraphQLCompositeType,
-    type: GraphQLNamedType | undefined,
-  ) => void,
+  enter: (node: FieldNode, parent: GraphQLCompositeType) => void,
 ): void {
   const types = new TypeInfo(schema);
   visit(
@@ -89,7 +83,7 @@ export function visitFields(
     visitWithTypeInfo(types, {
       Field: (node) => {
         const parent = types.getParentType();
-        if (parent) enter(node, parent, getNamedType(types.getType() ?? undefined));
+        if (parent) enter(node, parent);
       },
     }),
   );

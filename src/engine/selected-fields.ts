@@ -112,7 +112,7 @@ function isTrue({ directives }: FieldUse, values: Readonly<Record<string, unknow
 }
 
 /** Whether `@skip` and `@include` among these directives let a selection through. */
-export function areTrue(
+function areTrue(
   directives: readonly DirectiveNode[],
   values: Readonly<Record<string, unknown>>,
 ): boolean {

@@ -3,7 +3,7 @@ import { isJsonObject, parseExactly } from '../engine/json.ts';
 import { means } from '../errors.ts';
 
 /** An answer of a gateway. Integers that JavaScript cannot represent keep their digits. */
-export interface Answer {
+interface Answer {
   readonly data?: Readonly<Record<string, unknown>> | null;
   readonly errors?: readonly AnswerError[];
 }

@@ -34,7 +34,7 @@ export interface Caller {
 export type Outcome = 'OK' | 'OTHER' | 'LEFT' | ErrorCode;
 
 /** What the log and the metrics say about a request. It is written on the way, and read at the end only. */
-export interface Notes {
+interface Notes {
   /** The name of a trusted operation, or its id if it has none; empty for any other operation. */
   trustedName: string;
   /** Undefined until the operation is executed. */

@@ -8,8 +8,8 @@ export interface Reply {
   /** Names in lower case. The transport adds `content-length` if it knows it. */
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * Undefined: empty. An iterable is read as fast as the caller reads, and ended when the caller leaves. What it
-   * throws is logged, and the answer is cut off; over a socket, an error is answered if nothing was sent yet.
+   * Undefined: empty. An iterable is read as fast as the caller reads, and ended when the caller leaves. What it throws
+   * is logged, and the answer is cut off.
    */
   readonly body?: Body | AsyncIterable<Body> | undefined;
 }

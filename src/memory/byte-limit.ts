@@ -78,10 +78,6 @@ export class BodyParts {
     this.#limits = limits;
   }
 
-  get size(): number {
-    return this.#size;
-  }
-
   /** @throws BodyTooLarge, BodiesTooLarge; TypeError if a caller of `fetch` passed something other than bytes */
   add(part: Uint8Array): void {
     // Its length would be undefined, and would make the sum of all bodies NaN.

@@ -76,7 +76,7 @@ export interface HolderParts {
   readonly log: Logger;
   /** What helps, in messages to the operator. Default: messages say only what is the case. */
   readonly steps?: Steps;
-  readonly onExchange?: ((kind: Exchange['kind'], seconds: number) => void) | undefined;
+  readonly onExchange?: ((kind: Exchange['kind']) => void) | undefined;
 }
 
 const SEND_WITHIN_MS = 25_000;
@@ -257,8 +257,7 @@ export class TokenHolder {
     const age = () => Math.max(clock.elapsed() - begun, clock.now() - begunAt);
     const maySend = () => !this.#isClosing && age() < SEND_WITHIN_MS;
     const answer = await service.exchange(from.pair, maySend);
-    const seconds = (clock.elapsed() - begun) / 1000;
-    onExchange?.(answer.kind, seconds);
+    onExchange?.(answer.kind);
     switch (answer.kind) {
       case 'granted':
         return this.#received(from, answer, begun);

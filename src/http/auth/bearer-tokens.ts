@@ -10,11 +10,7 @@ import type { Clock } from '../../clock.ts';
 import type { Caller, Exchange } from '../exchange.ts';
 import { KeysUnavailable } from './key-set.ts';
 
-interface BearerTokenParts {
-  readonly issuer: string;
-  readonly audience: string;
-  /** The scopes that have a meaning here. Others are ignored. */
-  readonly scopes: readonly string[];
+interface BearerTokenParts extends Omit<TrustedIssuer, 'jwksUrl'> {
   readonly keys: JWTVerifyGetKey;
   readonly clock: Clock;
   readonly log: Logger;
@@ -96,7 +92,7 @@ function scopesOf({ scope, scp }: JWTPayload): readonly unknown[] {
 /** Returns undefined for a token that is not valid, and `unchecked` for one that cannot be checked now. */
 export type BearerTokenOwner = (
   token: string,
-  caller: Pick<Exchange, 'requestId' | 'hasLeft' | 'signal'>,
+  caller: Pick<Exchange, 'requestId' | 'hasLeft'>,
 ) => Promise<Caller | 'unchecked' | undefined>;
 
 export interface TrustedIssuer {
