@@ -215,14 +215,14 @@ async function askAccess({ holder, service }: HeldTokens, state: State): Promise
   return verdict;
 }
 
-/** What a refusal means, as long as the access token may work. */
+/** What a refusal means that is no loss yet. */
 function earlyOrSpent({ refusesEarly, expiresAt }: State, now: number): string {
   const left = expiresAt > now ? `, in ${duration((expiresAt - now) / 1000)} at most` : '';
   return (
     (refusesEarly
       ? 'This service exchanges no refresh token before the access token has expired. '
       : 'The service has refused the refresh token: as too early, or as spent. ') +
-    `A running gateway sends it right after the expiry${left}, which shows what is true; \`tokens recover\` does so then. ` +
+    `A running gateway sends it right after the expiry${left}, and for the last time ten minutes later, which shows what is true; \`tokens recover\` does so then. ` +
     'If you know that the tokens were revoked, import a new link with --replace.'
   );
 }

@@ -204,8 +204,7 @@ class TokenKeeper {
   /** A refresh token that may be spent or was refused has its times; any other may be sent at once. */
   #mayBeSentAt(state: State): number {
     const { now } = this.#holder;
-    const isOpen = state.refusals > 0 || isUncertain(state, now);
-    return isOpen ? dueAt(state, now, this.#jitter) : state.notBefore;
+    return isInDoubt(state, now) ? dueAt(state, now, this.#jitter) : state.notBefore;
   }
 
   /** All callers share one refresh, and the pause after one that failed. */
@@ -377,6 +376,11 @@ class TokenKeeper {
   }
 }
 
+/** Whether the refresh token was refused, or may be spent. */
+function isInDoubt(state: State, now: number): boolean {
+  return state.refusals > 0 || isUncertain(state, now);
+}
+
 function tokenOf({ pair, generation }: State): AccessToken {
   return { value: pair.accessToken, generation };
 }
@@ -408,6 +412,9 @@ class Reports {
   }
 
   worked(): void {
+    const { state, now } = this.#holder;
+    // Nothing failed only because nothing is due yet.
+    if (state && isInDoubt(state, now)) return;
     if (this.#lastFailure !== undefined) this.#parts.log.info('The tokens are kept again.');
     this.#lastFailure = undefined;
   }

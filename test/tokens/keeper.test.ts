@@ -92,6 +92,9 @@ const sees = (look: (world: World) => unknown) => async (world: World) =>
   world.seen.push(await look(world));
 const seesToken = sees(async ({ keeper }) => (await keeper.token()).value);
 const seesTroubles = sees(({ keeper }) => keeper.health().troubles);
+const seesKept = sees(({ logged }) =>
+  logged.some(({ msg }) => msg === 'The tokens are kept again.'),
+);
 const seesError = sees(({ errors }) => errors.at(-1));
 const seesSent = (least: number, most: number) =>
   sees(({ sent }) => sent.length >= least && sent.length <= most);
@@ -217,6 +220,12 @@ test.each<Row>([
     troubles: ['lost'],
     alarms: [/the store was replaced by an older copy/],
   },
+  ...[REFUSED, UNCLEAR].map((answer): Row => ({
+    fault: `an exchange that ends as ${answer.kind}: the log says that all is well only after the next one`,
+    answers: [answer],
+    happens: [LIFE * 1000 - 10 * MINUTE, seesKept, HOUR, seesKept],
+    seen: [sends(2), false, sends(2), true],
+  })),
   {
     fault: 'a refusal, and no answer whether the access token works: it serves until its end',
     set: imported(),
