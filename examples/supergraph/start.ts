@@ -34,7 +34,9 @@ try {
 } catch (error) {
   if (!ending.signal.aborted) console.error((error as Error).message);
 } finally {
-  for (const child of children) child.kill();
+  const left = children.filter((child) => child.kill());
+  // Until the gateway has ended, it writes its store.
+  await Promise.all(left.map((child) => once(child, 'exit')));
   rmSync(folder, { recursive: true, force: true });
 }
 process.exit(ending.signal.aborted ? 0 : 1);

@@ -1,11 +1,15 @@
+import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startNpm } from '../support/processes/process.ts';
 import { refusingAddress } from '../support/listening.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test('examples/supergraph: one command starts two subgraphs and a router that answers one query across both', async () => {
   const { port } = new URL(await refusingAddress());
-  await using program = startNpm(['run', '-s', 'supergraph'], { env: { PORT: port } });
+  using folder = temporaryFolder();
+  const env = { PORT: port, TMPDIR: folder.path };
+  await using program = startNpm(['run', '-s', 'supergraph'], { env });
   const [, printed] = await program.printed(/^(\{"data".*\})$/m);
   expect(JSON.parse(printed!)).toEqual({
     data: { allPersons: Array.from({ length: 3 }, () => PERSON) },
@@ -31,6 +35,7 @@ test('examples/supergraph: one command starts two subgraphs and a router that an
 
   expect((await program.stop()).code).toBe(0);
   await expect.poll(() => program.isAlive, { timeout: 20_000 }).toBe(false);
+  expect(readdirSync(folder.path)).toEqual([]);
 });
 
 const PERSON = { firstName: expect.any(String), salaryBand: expect.stringMatching(/^[ABC]$/) };
