@@ -203,7 +203,7 @@ Team.members
 
 Person
   entity      cannot be found by its id
-  why         no root field returns the type by its id alone, and no paged list of the root without required arguments lists it.
+  why         no root field returns the type by its id alone, and it is in no derived list of the root that needs no arguments and is identified by id.
 
 Team
   entity      found by Query.team(id: …)

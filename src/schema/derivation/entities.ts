@@ -116,4 +116,4 @@ function whyById(result: Parameters<typeof describeResult>[0] | undefined): stri
 
 const IN_LIST = 'no root field returns the type by its id alone, and the list needs no arguments.';
 const NOT_FOUND =
-  'no root field returns the type by its id alone, and no paged list of the root without required arguments lists it.';
+  'no root field returns the type by its id alone, and it is in no derived list of the root that needs no arguments and is identified by id.';
