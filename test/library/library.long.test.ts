@@ -239,9 +239,11 @@ test('examples/own-field: the greeting of each person, for callers and for the p
   expect(printSchema(gateway.schema)).toContain('greeting: String!');
 });
 
-test('examples/second-service: reviews of all persons of an answer, with one request and its own credential', async () => {
+test('examples/second-service: reviews of all persons of an answer, with one request and its own credential, and null while it is down', async () => {
   const credentials: unknown[] = [];
+  let isDown = false;
   const url = await startServer((request, response) => {
+    if (isDown) return void response.writeHead(503).end();
     credentials.push(request.headers.authorization);
     void reviews(request, response);
   });
@@ -250,10 +252,12 @@ test('examples/second-service: reviews of all persons of an answer, with one req
   const { default: config } = await import('../../examples/second-service/gateway.config.ts');
   const { ask } = await open({ config });
   const nodes = ids.slice(-2).map(({ id }) => ({ id, reviews: [{ stars: 5 }, { stars: 4 }] }));
-  expect(await ask('{ personsConnection(last: 2) { nodes { id reviews { stars } } } }')).toEqual({
-    data: { personsConnection: { nodes } },
-  });
+  const query = '{ personsConnection(last: 2) { nodes { id reviews { stars } } } }';
+  expect(await ask(query)).toEqual({ data: { personsConnection: { nodes } } });
   expect(credentials).toEqual(['Bearer secret']);
+  isDown = true;
+  const without = nodes.map(({ id }) => ({ id, reviews: null }));
+  expect(await ask(query)).toMatchObject({ data: { personsConnection: { nodes: without } } });
 });
 
 /** The program around a gateway. */
