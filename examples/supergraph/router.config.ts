@@ -16,7 +16,7 @@ export const gatewayConfig = {
     fromClientToSubgraphs: ({ request, subgraphName }: Propagated) => {
       if (subgraphName !== 'recruiting') return {};
       const client = CLIENT.map((name) => [name, request.headers.get(name)]);
-      return { ...Object.fromEntries(client), 'x-api-key': process.env['RECRUITING_KEY'] };
+      return { ...Object.fromEntries(client), 'x-api-key': process.env['ROUTER_KEY'] };
     },
   },
   demandControl: {

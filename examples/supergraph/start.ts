@@ -73,7 +73,7 @@ async function serve(): Promise<void> {
 
   const config = pathOf('router.config.ts');
   const options = ['--config-path', config, '--host', '127.0.0.1', '--port', port];
-  start('router', 'inherit', hive, ['supergraph', supergraph, ...options], { RECRUITING_KEY: key });
+  start('router', 'inherit', hive, ['supergraph', supergraph, ...options], { ROUTER_KEY: key });
   const url = `http://127.0.0.1:${port}/graphql`;
   const answer = await firstAnswer(url);
   console.log(`recruiting  ${recruitingUrl}

@@ -31,7 +31,7 @@ beforeAll(async () => {
   const { sdl } = data!['_service'] as { sdl: string };
   router = started.use(
     await startRouter(composed([{ name: 'recruiting', sdl, url: recruiting.url }, reviews]), {
-      RECRUITING_KEY: KEY,
+      ROUTER_KEY: KEY,
       JWKS_URI: issuer.jwt.jwksUrl,
       JWT_ISSUER: issuer.jwt.issuer,
       JWT_AUDIENCE: issuer.jwt.audience,
