@@ -170,7 +170,6 @@ class RecordsById implements RecordLoads {
     return Promise.all(
       ids.map(async (_, at) => {
         const { errors, result: read } = this.#byIds.read(answer, at);
-        if (read.kind === 'missing') return null;
         if (read.kind === 'failure') return new ServiceFailure([read.error]);
         const isNull = read.value === null || read.value === undefined;
         if (isNull && errors.length === 0) return null;

@@ -5,7 +5,7 @@ import {
   type GraphQLObjectType,
   type SelectionNode,
 } from 'graphql';
-import type { Result } from '../schema/derived.ts';
+import { idOf, type Result } from '../schema/derived.ts';
 import type { ServiceError } from './answer.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import { fieldNode, fragmentNode, orTypename } from './syntax.ts';
@@ -16,25 +16,22 @@ import { fieldNode, fragmentNode, orTypename } from './syntax.ts';
  * record itself, and an error as an error, in the words of the service.
  */
 
-/** What the service returned in such a place. `missing`: a record of another kind, so there is no such record. */
+/** What the service returned in such a place. */
 export type ReadResult =
   | { readonly kind: 'success'; readonly value: unknown }
-  | { readonly kind: 'failure'; readonly error: ServiceError }
-  | { readonly kind: 'missing' };
+  | { readonly kind: 'failure'; readonly error: ServiceError };
 
 const TYPE_KEY = '_rs_type';
 
 /** Selects and reads a value of a field, whether it is a result or not. */
 export class ResultUnion {
   readonly #result: Result | undefined;
-  readonly #others: ReadonlySet<string>;
   /** By the names of their types in the service. */
   readonly #failures: ReadonlyMap<string, Failure>;
 
   /** @param upstreamType returns the service's name of a served type */
   constructor(result: Result | undefined, upstreamType: (served: string) => string) {
     this.#result = result;
-    this.#others = new Set(result?.others.map(({ name }) => upstreamType(name)));
     this.#failures = new Map(
       result?.failures.map((type, at) => [upstreamType(type.name), failureOf(type, at)]),
     );
@@ -61,7 +58,6 @@ export class ResultUnion {
     const type = String(value[TYPE_KEY]);
     // JSON.stringify leaves it out.
     value[TYPE_KEY] = undefined;
-    if (this.#others.has(type)) return { kind: 'missing' };
     const failure = this.#failures.get(type);
     if (failure) return { kind: 'failure', error: readFailure(failure, value) };
     return { kind: 'success', value };
@@ -70,14 +66,16 @@ export class ResultUnion {
 
 interface Failure {
   readonly type: GraphQLObjectType;
-  /** Those that are scalars or enums. */
+  /** Those that are scalars or enums; of a type with an `id`, which may be another record, only the message. */
   readonly fields: readonly string[];
   /** Of their aliases: fields of one name may have several types. */
   readonly prefix: string;
 }
 
 function failureOf(type: GraphQLObjectType, at: number): Failure {
+  const hasId = idOf(type) !== undefined;
   const fields = Object.values(type.getFields())
+    .filter(({ name }) => !hasId || /message/i.test(name))
     .filter(
       (field) => isLeafType(getNullableType(field.type)) && !field.args.some(isRequiredArgument),
     )

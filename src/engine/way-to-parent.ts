@@ -40,7 +40,6 @@ export class WayToParent extends ByIds {
   listIn(answer: ServiceAnswer, at: number): PlacedValue {
     const { parent, name } = this.#adapter;
     const { result, ...placed } = this.read(answer, at);
-    if (result.kind === 'missing') throw gone(parent);
     if (result.kind === 'failure') {
       return { value: null, errors: [{ error: result.error, path: [] }] };
     }

@@ -75,10 +75,8 @@ export interface Result {
   readonly type: GraphQLAbstractType;
   /** The type of the page or the record. */
   readonly success: GraphQLObjectType;
-  /** The types that are errors. */
+  /** All others. */
   readonly failures: readonly GraphQLObjectType[];
-  /** The types that are records of another kind or form: like null, they mean that there is no such record. */
-  readonly others: readonly GraphQLObjectType[];
 }
 
 /** A field of the upstream that serves a list page by page, recognized by its shape. */

@@ -134,7 +134,7 @@ function reasons(
       ({ name }) =>
         `its filter ${name} is left out, because an argument of the gateway is called so.`,
     ),
-    ...(result ? [describeResult(result, 'an error of the list')] : []),
+    ...(result ? [describeResult(result)] : []),
     ...(identity === undefined
       ? [
           `it has no connection, because ${nodeType.name} has no plain field id, so that a cursor cannot name a record. ` +

@@ -9,7 +9,7 @@ import {
 } from 'graphql';
 import { idOf, type ByIdField } from '../derived.ts';
 import type { Overrides } from './overrides.ts';
-import { recordIn, resultOfRecord } from './results.ts';
+import { recordIn, resultOf } from './results.ts';
 
 type AnyField = GraphQLField<unknown, unknown>;
 
@@ -54,7 +54,7 @@ export function byIdField(
       : fields[named];
   const argument = field && idArgument(field);
   if (!argument) return undefined;
-  const result = resultOfRecord(schema, field.type, type);
+  const result = resultOf(schema, field.type, type);
   return { kind: 'id', field: field.name, argument, result };
 }
 
@@ -91,5 +91,5 @@ export function canReturn(
   { type }: AnyField,
   record: GraphQLObjectType,
 ): boolean {
-  return getNullableType(type) === record || resultOfRecord(schema, type, record) !== undefined;
+  return getNullableType(type) === record || resultOf(schema, type, record) !== undefined;
 }

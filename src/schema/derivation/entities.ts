@@ -111,7 +111,7 @@ function listOf(
 }
 
 function whyById(result: Parameters<typeof describeResult>[0] | undefined): string {
-  return result ? describeResult(result, 'an error') : 'the field returns the type by its id.';
+  return result ? describeResult(result) : 'the field returns the type by its id.';
 }
 
 const IN_LIST = 'no root field returns the type by its id alone, and the list needs no arguments.';

@@ -26,7 +26,7 @@ import {
   type TypeWithFields,
 } from '../derived.ts';
 import type { FieldOverride, Overrides } from './overrides.ts';
-import { membersOf, resultOfPage } from './results.ts';
+import { membersOf, resultOf } from './results.ts';
 
 type AnyField = GraphQLField<unknown, unknown>;
 
@@ -108,7 +108,7 @@ function judgeField(
     after,
     filters: others.filter((argument) => !clashing.includes(argument)),
     pageType: page,
-    result: resultOfPage(schema, field.type, page),
+    result: resultOf(schema, field.type, page),
     itemsType: items.type,
     recordType: records.ofType,
     nodeType,

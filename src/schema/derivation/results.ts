@@ -1,10 +1,8 @@
 import {
   getNamedType,
   getNullableType,
-  GraphQLString,
   isAbstractType,
   isObjectType,
-  type GraphQLAbstractType,
   type GraphQLNamedType,
   type GraphQLObjectType,
   type GraphQLOutputType,
@@ -21,21 +19,24 @@ export function membersOf(
   return isAbstractType(result) ? schema.getPossibleTypes(result) : [];
 }
 
-/** The result that a page is behind. All its other types are errors: none of them can mean an empty list. */
-export function resultOfPage(
+/**
+ * The result that a page or a record is behind; undefined if the field returns it itself, or never. All other types are
+ * errors: none of them can mean an empty list, or that there is no such record.
+ */
+export function resultOf(
   schema: GraphQLSchema,
   type: GraphQLOutputType,
-  page: GraphQLObjectType,
+  success: GraphQLObjectType,
 ): Result | undefined {
   const result = getNullableType(type);
-  if (result === page) return undefined;
-  const failures = membersOf(schema, type).filter((member) => member !== page);
-  return { type: result as GraphQLAbstractType, success: page, failures, others: [] };
+  if (!isAbstractType(result) || !schema.isSubType(result, success)) return undefined;
+  const failures = membersOf(schema, type).filter((member) => member !== success);
+  return { type: result, success, failures };
 }
 
 /**
  * Finds the record among the types of a result, a union or interface such as `union Person = PersonItem | PersonError`:
- * the only type that pages list; without such a type, the only one that has a plain `id` and is not an error.
+ * the only type that pages list; without such a type, the only one that has a plain `id`.
  *
  * @returns undefined if there is no such type, or several
  */
@@ -45,51 +46,15 @@ export function recordIn(
 ): GraphQLObjectType | undefined {
   const members = membersOf(schema, type);
   const listed = members.filter((member) => listedTypes(schema).has(member));
-  const records = listed.length > 0 ? listed : members.filter((member) => !isError(member));
-  const [record, ...others] = records.filter(idOf);
+  const [record, ...others] = (listed.length > 0 ? listed : members).filter(idOf);
   return others.length === 0 ? record : undefined;
 }
 
-/** @param record one of its types; records of another kind or form in it mean the same as null */
-export function resultOfRecord(
-  schema: GraphQLSchema,
-  type: GraphQLOutputType,
-  record: GraphQLObjectType,
-): Result | undefined {
-  const result = getNullableType(type);
-  if (!isAbstractType(result) || !schema.isSubType(result, record)) return undefined;
-  const { failures = [], others = [] } = Object.groupBy(
-    membersOf(schema, type).filter((member) => member !== record),
-    (member) => (!listedTypes(schema).has(member) && isError(member) ? 'failures' : 'others'),
-  );
-  return { type: result, success: record, failures, others };
+/** A text for `schema explain`. */
+export function describeResult({ type, success, failures }: Result): string {
+  const errors = failures.map(({ name }) => `; ${name} is an error`);
+  return `${success.name} is one of the types of ${type.name}${errors.join('')}.`;
 }
-
-/** A text for `schema explain`. @param failure what happens to the types that are errors */
-export function describeResult(
-  { type, success, failures, others }: Result,
-  failure: string,
-): string {
-  const parts = [
-    `${success.name} is one of the types of ${type.name}`,
-    ...failures.map(({ name }) => `${name} is ${failure}`),
-    ...others.map(({ name }) => `${name} is null`),
-  ];
-  return `${parts.join('; ')}.`;
-}
-
-/**
- * Whether a type is an error: by its name or that of one of its interfaces, or because it has a `message` and no `id`.
- */
-function isError(type: GraphQLObjectType): boolean {
-  if ([type, ...type.getInterfaces()].some(({ name }) => ERROR_NAME.test(name))) return true;
-  const { id, message } = type.getFields();
-  return !id && message !== undefined && getNullableType(message.type) === GraphQLString;
-}
-
-/** A word of a name, so `DefaultReply` is none: a capital begins it, and no small letter follows. */
-const ERROR_NAME =
-  /(Error|Failure|Fault|Problem|Exception|Invalid|Forbidden|Unauthori[sz]ed|Unauthenticated|Denied|Refused|Rejected|Rejection|Violation|Missing|NotFound|NotAllowed)s?(?![a-z])/;
 
 const listed = new WeakMap<GraphQLSchema, ReadonlySet<GraphQLNamedType>>();
 
