@@ -34,8 +34,6 @@ export interface EngineParts extends CallParts {
   /** Seconds for which totals are returned without renewing them. */
   readonly totalCountSeconds: number;
   readonly clock: Clock;
-  /** Names the token set in use. With another one the lists may be different. */
-  readonly tokenSet: () => string | undefined;
   readonly telemetry: EngineTelemetry;
 }
 
@@ -64,7 +62,8 @@ export class Shared {
   readonly pageInfo: string;
   readonly connectionMax: number;
   readonly telemetry: EngineTelemetry;
-  readonly #lists: Lists;
+  /** What all lists share. */
+  readonly lists: Lists;
   readonly #parts: EngineParts;
   readonly #compileNested: CompileNested;
   /** By the records of a page: readers of a walk share its text. */
@@ -101,24 +100,18 @@ export class Shared {
     this.telemetry = parts.telemetry;
     this.#parts = parts;
     this.#compileNested = compileNested;
-    this.#lists = new Lists(parts);
-  }
-
-  /** What all lists share. Read it for each call: it forgets what it knows when another token set is in use. */
-  get lists(): Lists {
-    this.#lists.useTokenSet(this.#parts.tokenSet());
-    return this.#lists;
+    this.lists = new Lists(parts);
   }
 
   /** Drains that run, and drains that wait for their turn. */
   get drainLoad() {
-    const { slots } = this.#lists;
+    const { slots } = this.lists;
     return { running: slots.taken, waiting: slots.waiting };
   }
 
   /** Ends what runs in the background. */
   close(): void {
-    this.#lists.totals.clear();
+    this.lists.totals.clear();
   }
 
   /** A number that nothing else has: a name for what no text names. */
@@ -212,7 +205,6 @@ class Lists {
   readonly walks = new SharedWalks();
   readonly slots: WalkSlots;
   readonly lookUps: LookUps;
-  #tokenSet: string | undefined;
 
   constructor(parts: EngineParts) {
     const { clock, drainMaxItems: maxRecords } = parts;
@@ -222,17 +214,6 @@ class Lists {
     this.totals = new Totals(clock, parts.totalCountSeconds);
     this.slots = new WalkSlots(parts.maxDrains, clock);
     this.lookUps = new LookUps({ clock, maxRecords, slots: this.slots });
-  }
-
-  /** Forgets what is known of the lists of another token set. */
-  useTokenSet(name: string | undefined): void {
-    if (name === undefined || name === this.#tokenSet) return;
-    // Without a name the first one was on its way: the first drain of a gateway begins before there are tokens.
-    if (this.#tokenSet !== undefined) {
-      this.indexes.clear();
-      this.forget();
-    }
-    this.#tokenSet = name;
   }
 
   /** Walks that begin from now on share nothing with earlier ones: call it before a mutation. */

@@ -47,7 +47,6 @@ export async function* walkList<R>(
   // A part of a list is too little for an index or a total.
   const isWhole = after === null && !start && records === undefined;
   const builder = isWhole ? new IndexBuilder() : undefined;
-  const keepIndex = isWhole ? indexes.begin(name) : undefined;
   const keepTotal = isWhole ? list.totals?.begin(name) : undefined;
   const onPage = builder && ((page: ReadPage<R>) => builder.add(page));
   const seen = new Seen();
@@ -61,7 +60,7 @@ export async function* walkList<R>(
     yield* walk(fetchPage, { after, start, records, size, readsAhead, seen, onPage });
   }
   // Not reached if the walk fails or its reader leaves.
-  keepIndex?.(builder?.finish());
+  if (builder) indexes.keep(name, builder.finish());
   keepTotal?.(seen.count);
 }
 

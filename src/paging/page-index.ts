@@ -100,7 +100,6 @@ const PAGE_COST = 4;
  */
 export class PageIndexes {
   readonly #indexes: LRUCache<string, PageIndex> | undefined;
-  #epoch = 0;
 
   /** @param maxIds the most ids that all indexes together remember, as hashes; 0: no list has an index */
   constructor(maxIds: number) {
@@ -111,23 +110,10 @@ export class PageIndexes {
     return this.#indexes?.get(list);
   }
 
-  /**
-   * Call it when a walk of a whole list begins. The returned function keeps the index of that walk, or drops the known
-   * one if the walk has none. It does nothing if the indexes were cleared since the walk began.
-   */
-  begin(list: string): (index: PageIndex | undefined) => void {
-    const epoch = this.#epoch;
-    return (index) => {
-      if (epoch !== this.#epoch) return;
-      this.#indexes?.delete(list);
-      if (index) this.#indexes?.set(list, index, { size: costOf(index) });
-    };
-  }
-
-  /** Drops all indexes, also those of walks that have begun: with another token set, lists may have other records. */
-  clear(): void {
-    this.#epoch += 1;
-    this.#indexes?.clear();
+  /** Keeps the index of a walk of the whole list, or drops the known one if the walk has none. */
+  keep(list: string, index: PageIndex | undefined): void {
+    this.#indexes?.delete(list);
+    if (index) this.#indexes?.set(list, index, { size: costOf(index) });
   }
 }
 
