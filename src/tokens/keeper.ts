@@ -91,7 +91,6 @@ class TokenKeeper {
       if (!(error instanceof StoreUnavailable)) throw problem;
       this.#reports.failed(problem);
     });
-    this.#parts.store.watch(() => void this.#holder.look().catch(() => {}));
     // Requests wait for the first try only: a link that is unavailable would hold them for ever.
     this.#firstImport = this.#importLink().catch((error: unknown) => {
       this.#reports.failed(error);

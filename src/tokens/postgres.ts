@@ -1,51 +1,44 @@
-import type { Client, DatabaseError } from 'pg';
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Client, ClientConfig, DatabaseError } from 'pg';
 import type { Sealer } from './seal.ts';
 import { openState, sealState, StoreUnavailable, type Reading, type TokenStore } from './store.ts';
 
 /**
- * A store that replicas share. Nothing is kept in a session, so a transaction pooler may be between: then changes are
- * noticed by polling only.
+ * A store that replicas share. Nothing is kept in a session, so a transaction pooler may be between. Each transaction has
+ * a connection of its own: there are a few for each refresh, and one in half a minute.
  *
  * @param url with everything that the driver reads of it: user, password, sslmode, sslrootcert and others
  */
 export function openPostgresStore(url: string, sealer: Sealer): TokenStore {
-  const connections = new Connections(url);
+  const settings = settingsOf(url);
+  const transaction = <T>(work: (run: Run) => Promise<T>) => transactionOf(settings, work);
   return {
     description: describe(url),
     read: () =>
-      connections
-        .transaction((run) => found(run, sealer, READ))
-        .catch((error: unknown) => {
-          if (!isMissingTable(error)) throw error;
-          return connections.transaction((run) => found(run, sealer, READ_NOTHING));
-        }),
+      transaction((run) => found(run, sealer, READ)).catch((error: unknown) => {
+        if (!isMissingTable(error)) throw error;
+        return transaction((run) => found(run, sealer, READ_NOTHING));
+      }),
     update: async (rule) => {
       const once = () =>
-        connections.transaction(async (run) => {
+        transaction(async (run) => {
           // Without a row, `FOR UPDATE` would lock nothing, and two first imports would both succeed.
           await run(INSERT);
           const { state, now } = await found(run, sealer, `${READ} FOR UPDATE`);
           const { next, result } = rule(state, now);
-          if (next) {
-            await run(WRITE, [sealState(next, sealer)]);
-            await run(`NOTIFY ${CHANNEL}`);
-          }
+          if (next) await run(WRITE, [sealState(next, sealer)]);
           return result;
         });
       return once().catch(async (error: unknown) => {
-        if (isMissingTable(error)) await connections.transaction((run) => run(CREATE));
+        if (isMissingTable(error)) await transaction((run) => run(CREATE));
         // After a lost connection the outcome of the commit is unknown: rules may be run again.
         else if (!(error instanceof StoreUnavailable)) throw error;
         return once();
       });
     },
-    watch: (onChange) => void connections.listen(onChange),
-    close: () => connections.close(),
+    close: async () => {},
   };
 }
 
-const CHANNEL = 'recruiting_tokens';
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now';
 const READ = `SELECT sealed, ${NOW} FROM recruiting_tokens`;
 const READ_NOTHING = `SELECT NULL AS sealed, ${NOW}`;
@@ -77,75 +70,37 @@ const BEGIN = `
   SET LOCAL idle_in_transaction_session_timeout = ${STATEMENT_MS};
   SET LOCAL synchronous_commit = on`;
 
-class Connections {
-  readonly #settings: object;
-  readonly #closing = new AbortController();
-  #listener: Client | undefined;
+function settingsOf(url: string): ClientConfig {
+  return {
+    connectionString: withVerifiedTls(url),
+    application_name: 'recruiting-subgraph',
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: ANSWER_MS,
+    keepAlive: true,
+  };
+}
 
-  constructor(url: string) {
-    this.#settings = {
-      connectionString: withVerifiedTls(url),
-      application_name: 'recruiting-subgraph',
-      connectionTimeoutMillis: CONNECT_MS,
-      query_timeout: ANSWER_MS,
-      keepAlive: true,
-    };
-  }
-
-  /** On a connection of its own: there are a few transactions for each refresh, and one in half a minute. */
-  async transaction<T>(work: (run: Run) => Promise<T>): Promise<T> {
-    const client = await this.#newClient();
-    const run: Run = (text, values) => rowsOf(client, text, values);
-    try {
-      await client.connect().catch((error: unknown) => {
-        throw explained(error);
-      });
-      await run(BEGIN);
-      const result = await work(run);
-      await run('COMMIT');
-      return result;
-    } finally {
-      // That ends an open transaction too. Not awaited: the server may not answer any more.
-      void client.end().catch(() => {});
-    }
-  }
-
-  async #newClient(): Promise<Client> {
-    // Loaded only here: a gateway with another store does not need it.
-    const pg = await import('pg');
-    const client = new pg.Client(this.#settings);
-    // The call that waits, or the next one, rejects with it too.
-    client.on('error', () => {});
-    return client;
-  }
-
-  /** Connects again whenever the connection ends, until `close`. */
-  async listen(onChange: () => void): Promise<void> {
-    const { signal } = this.#closing;
-    while (!signal.aborted) {
-      await this.#listenOnce(onChange).catch(() => {});
-      await delay(500 + 500 * Math.random(), undefined, { signal, ref: false }).catch(() => {});
-    }
-  }
-
-  async #listenOnce(onChange: () => void): Promise<void> {
-    const client = (this.#listener = await this.#newClient());
-    const ended = new Promise<void>((done) => client.once('end', done));
-    client.on('error', () => void client.end().catch(() => {}));
-    client.on('notification', onChange);
-    try {
-      await client.connect();
-      await client.query(`LISTEN ${CHANNEL}`);
-      onChange();
-      await ended;
-    } finally {
-      await client.end().catch(() => {});
-    }
-  }
-
-  async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#listener?.end().catch(() => {});
+async function transactionOf<T>(
+  settings: ClientConfig,
+  work: (run: Run) => Promise<T>,
+): Promise<T> {
+  // Loaded only here: a gateway with another store does not need it.
+  const pg = await import('pg');
+  const client = new pg.Client(settings);
+  // The call that waits, or the next one, rejects with it too.
+  client.on('error', () => {});
+  const run: Run = (text, values) => rowsOf(client, text, values);
+  try {
+    await client.connect().catch((error: unknown) => {
+      throw explained(error);
+    });
+    await run(BEGIN);
+    const result = await work(run);
+    await run('COMMIT');
+    return result;
+  } finally {
+    // That ends an open transaction too. Not awaited: the server may not answer any more.
+    void client.end().catch(() => {});
   }
 }
 

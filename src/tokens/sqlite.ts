@@ -74,8 +74,6 @@ export function openSqliteStore(
           if (database.isTransaction) database.exec('ROLLBACK');
         }
       }),
-    // Keepers read regularly: a file announces nothing.
-    watch: () => {},
     close: async () => memory?.close(),
   };
 }

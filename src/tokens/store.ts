@@ -17,8 +17,6 @@ export interface TokenStore {
    * is run once more.
    */
   update<T>(rule: Rule<T>): Promise<T>;
-  /** Calls `onChange` when another process may have changed the state. Only a hint: keepers also read it regularly. */
-  watch(onChange: () => void): void;
   close(): Promise<void>;
 }
 

@@ -285,17 +285,6 @@ describe('a PostgreSQL store', () => {
     expect((await store.read()).state).toMatchObject({ claim: { attempt } });
   }, 30_000);
 
-  test('tells other replicas of a change', async () => {
-    const url = await server.emptyStore();
-    const [one, other] = [postgres(url), postgres(url)];
-    const changes: string[] = [];
-    other.watch(() => void changes.push('change'));
-    await expect.poll(() => changes.length).toBeGreaterThan(0);
-    const before = changes.length;
-    await one.update(importOf('1'));
-    await expect.poll(() => changes.length).toBeGreaterThan(before);
-  });
-
   test.each<[string, (url: URL) => unknown, RegExp, isPassing?: boolean]>([
     ['a wrong password', (url) => (url.password = 'wrong'), /password authentication failed/],
     ['no database of that name', (url) => (url.pathname = '/nowhere'), /does not exist \(3D000\)/],

@@ -29,7 +29,6 @@ export class Database {
   /** The next transactions of these kinds whose connection is lost after the commit. */
   readonly unanswered: Kind[] = [];
   readonly #commits: (State | null)[] = [null];
-  readonly #watchers = new Map<Process, () => void>();
   readonly #time: VirtualTime;
   readonly #chance: Chance;
   readonly #observer: Observer;
@@ -58,9 +57,6 @@ export class Database {
           if (error instanceof StoreUnavailable) return once();
           throw error;
         });
-      },
-      watch: (onChange) => {
-        this.#watchers.set(by, onChange);
       },
       close: async () => {},
     };
@@ -97,14 +93,6 @@ export class Database {
     this.state = next;
     this.#commits.push(next);
     this.#observer.onCommit(by, kind, next);
-    this.#announce(by);
-  }
-
-  #announce(by?: Process): void {
-    for (const [process, onChange] of this.#watchers) {
-      if (process === by || process.isDead || process.machine.isCutOff) continue;
-      this.#time.after(this.#chance.between(1, 10), () => process.run(onChange));
-    }
   }
 
   /** Without a process, as an administrator writes it. */
@@ -120,7 +108,6 @@ export class Database {
     this.#commits.splice(0, Infinity, ...kept);
     this.state = kept.at(-1) ?? null;
     this.#observer.onGoneBack(before, this.state);
-    this.#announce();
   }
 
   /** Its row or its table is removed. */
@@ -128,6 +115,5 @@ export class Database {
     const before = this.state;
     this.#commits.push((this.state = null));
     this.#observer.onGoneBack(before, null);
-    this.#announce();
   }
 }
