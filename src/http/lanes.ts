@@ -27,15 +27,14 @@ import { isParts, type Results } from './results.ts';
  *                  admit ── plugins' onRequest ── enter ──┬── read ── parse ── validate ── prepare ── answer ──> text
  *   onRequest      who,                           path,   │   body    document limits,     variables  its plan
  *                  from where                     method  │                    scopes
- *                                                         │ some plugin has a later hook
+ *                                                         │ if there are plugins
  *                                                         v
  *   Yoga's hooks                     setRequestParser  setParseFn  setValidationFn  setExecuteFn  setResultProcessor
  *                                    read              parse       validate         all of them   what plugins made of
  *                                                                  others' rules    again, plan   the result, as text
  *
- * Which way requests take is decided once, in `onYogaInit`, when all plugins are known. What a plugin changes on the way
- * (parameters, the document, variables, the result) goes through the same stages once more, so that it can neither get
- * more than the caller may have, nor send a kept answer to somebody who may not have it.
+ * What a plugin changes on the way (parameters, the document, variables, the result) goes through the same stages once
+ * more, so that it can neither get more than the caller may have, nor send a kept answer to somebody who may not have it.
  */
 
 interface LaneParts {
@@ -70,13 +69,7 @@ interface LaneParts {
 export function lanes(parts: LaneParts): readonly GatewayPlugin[] {
   const { plugins, admit, enter } = parts;
   const steps = stepsOf(parts);
-  const atOnce = [...enter, steps.all];
-  if (plugins.length === 0) return [plugin(...admit, ...atOnce)];
-
-  const fast = plugin(...atOnce);
-  const slow = plugin(...enter);
-  /** Whether a plugin of the operator has a hook after `onRequest`. Set in `onYogaInit`, before the first request. */
-  let takesHooks = false;
+  if (plugins.length === 0) return [plugin(...admit, ...enter, steps.all)];
 
   /** Before the plugins of the operator, which may replace or wrap what these hooks set. */
   const first: GatewayPlugin = {
@@ -100,12 +93,7 @@ export function lanes(parts: LaneParts): readonly GatewayPlugin[] {
   };
   /** After the plugins of the operator, which can set neither: the gateway reads bodies and negotiates formats. */
   const last: GatewayPlugin = {
-    onYogaInit: ({ yoga }) => {
-      // Plugins may have added others.
-      const all: readonly object[] = yoga.getEnveloped._plugins;
-      takesHooks = all.slice(all.indexOf(first) + 1, all.indexOf(last)).some(hasLaterHook);
-    },
-    onRequest: (request) => (takesHooks ? slow : fast).onRequest(request),
+    ...plugin(...enter),
     onRequestParse: ({ serverContext, setRequestParser }) => {
       const { exchange } = conversationIn(serverContext);
       setRequestParser(() => steps.read(exchange));
@@ -240,23 +228,4 @@ const SPECIFIED: ReadonlySet<ValidationRule> = new Set(specifiedRules);
 function refusalOf(errors: readonly GraphQLError[] = [], { hasLeft }: Exchange): unknown {
   if (errors.length > 0) return new AggregateError(errors);
   return hasLeft ? CALLER_LEFT : new Error('A plugin has made a result without data and errors.');
-}
-
-/** The hooks between `onRequest` and `onResponse`, and those around them. */
-const LATER = [
-  'onRequestParse',
-  'onParams',
-  'onEnveloped',
-  'onParse',
-  'onValidate',
-  'onContextBuilding',
-  'onExecute',
-  'onSubscribe',
-  'onExecutionResult',
-  'onResultProcess',
-  'instrumentation',
-];
-
-function hasLaterHook(other: object): boolean {
-  return LATER.some((name) => name in other);
 }
