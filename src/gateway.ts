@@ -52,8 +52,6 @@ interface GatewayParts extends ServiceParts {
   readonly sandbox?: { readonly idOfPerson: string } | undefined;
   /** Whether others send requests, besides the program around the gateway. Default: true. */
   readonly hasCallers?: boolean | undefined;
-  /** Returns the proxy for the key set of an issuer; undefined: no proxy. */
-  readonly proxyFor?: (url: string) => string | undefined;
 }
 
 /** How the service is reached, and with which tokens. */
@@ -61,7 +59,7 @@ interface ServiceParts {
   readonly config: Config & { readonly recruitingUrl: string };
   /** The caller closes the store, after the gateway. */
   readonly tokens: KeeperParts;
-  /** The environment variables that name the proxies to the service. Default: none. */
+  /** The environment variables that name the proxies. Default: none. */
   readonly proxies?: Readonly<Record<string, string | undefined>> | undefined;
   readonly clock: Clock;
   readonly log: Logger;
@@ -77,8 +75,7 @@ export type Gateway = Awaited<ReturnType<typeof createGateway>>;
  * @throws Error with a message for the operator, for example about an invalid snapshot or the store of another service
  */
 export async function createGateway(parts: GatewayParts) {
-  const { config, clock, log } = parts;
-  const { proxyFor = () => undefined } = parts;
+  const { config, clock, log, proxies = {} } = parts;
   const telemetry = createTelemetry({ version: VERSION, log });
 
   // What may be invalid comes first, so that nothing is running when it is, and no mistake costs a token exchange.
@@ -101,7 +98,7 @@ export async function createGateway(parts: GatewayParts) {
   /** The schema that callers see. */
   const offered = added ?? served;
   const auth = withFieldScopes(config.auth, scopeNames(offered.scopes));
-  const admission = await createAdmission(auth, { proxyFor, clock, log });
+  const admission = await createAdmission(auth, { http: proxyAgent(proxies), clock, log });
   const { maxDepth, maxAliases, maxTokens, introspection } = config;
   const limits = { maxDepth, maxAliases, maxTokens, introspection };
   const trusted =

@@ -71,7 +71,6 @@ export async function openGateway(access: ServiceAccess, setup: Setup): Promise<
       sandbox:
         config.recruitingUrl === undefined ? { idOfPerson: FIRST_PERSON_OF_SANDBOX } : undefined,
       hasCallers,
-      proxyFor: machine.proxyFor,
     }),
   );
 }

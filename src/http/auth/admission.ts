@@ -2,6 +2,7 @@ import type { BearerTokenOwner, TrustedIssuer } from './bearer-tokens.ts';
 import { hash as hashOf } from 'node:crypto';
 import { OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';
+import type { Dispatcher } from 'undici';
 import type { Clock } from '../../clock.ts';
 import { codedError, forbidden } from '../../errors.ts';
 import type { CheckedOperation } from '../../operations/operations.ts';
@@ -148,8 +149,8 @@ interface AdmissionSettings {
 }
 
 interface AdmissionParts {
-  /** The proxy for a URL; undefined: none. */
-  readonly proxyFor: (url: string) => string | undefined;
+  /** Opens the connections to the issuer, through a proxy if there is one. */
+  readonly http: Dispatcher;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -179,11 +180,11 @@ export async function createAdmission(
   };
 }
 
-async function bearerTokens(issuer: TrustedIssuer, { proxyFor, clock, log }: AdmissionParts) {
+async function bearerTokens(issuer: TrustedIssuer, { http, clock, log }: AdmissionParts) {
   // Imported only if tokens are accepted: the libraries that read them take a visible part of the start.
   const { bearerTokenOwners } = await import('./bearer-tokens.ts');
   const { keySet } = await import('./key-set.ts');
-  const keys = keySet(issuer.jwksUrl, { proxy: proxyFor(issuer.jwksUrl), clock, log });
+  const keys = keySet(issuer.jwksUrl, { http, clock, log });
   return bearerTokenOwners({ ...issuer, keys, clock, log });
 }
 

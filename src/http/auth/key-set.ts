@@ -1,11 +1,11 @@
 import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey } from 'jose';
 import type { Logger } from 'pino';
-import { fetch as send, ProxyAgent } from 'undici';
+import { fetch as send, type Dispatcher } from 'undici';
 import type { Clock } from '../../clock.ts';
 
 interface KeySetParts {
-  /** The URL of the proxy; undefined: none. */
-  readonly proxy?: string | undefined;
+  /** Opens the connections, through a proxy if there is one. */
+  readonly http: Dispatcher;
   readonly clock: Pick<Clock, 'elapsed'>;
   readonly log: Logger;
 }
@@ -30,10 +30,11 @@ export class KeysUnavailable extends Error {
  *
  * @returns finds the key of a token; rejects with KeysUnavailable, or as jose does
  */
-export function keySet(address: string, { proxy, clock, log }: KeySetParts): JWTVerifyGetKey {
+export function keySet(address: string, { http, clock, log }: KeySetParts): JWTVerifyGetKey {
   const keys = createRemoteJWKSet(new URL(address), {
     cacheMaxAge: Infinity,
-    ...(proxy !== undefined && { [customFetch]: fetchThrough(proxy) }),
+    [customFetch]: async (url, options) =>
+      (await send(url, { ...(options as object), dispatcher: http })) as object as Response,
   });
   const unavailable = (error: unknown): KeysUnavailable => {
     const { message, cause } = error as Error & { cause?: { code?: string } };
@@ -67,9 +68,3 @@ const OF_TOKENS = [
   errors.JWKSMultipleMatchingKeys,
   errors.JOSENotSupported,
 ];
-
-function fetchThrough(proxy: string) {
-  const dispatcher = new ProxyAgent({ uri: proxy, proxyTunnel: true });
-  return async (url: string, options: object): Promise<Response> =>
-    (await send(url, { ...options, dispatcher })) as object as Response;
-}

@@ -6,6 +6,7 @@ import { entryFor } from '../../support/gateway/api-key.ts';
 import { startGatewayOverService } from '../../support/gateway/over-service.ts';
 import { recordingLog } from '../../support/gateway/recording-log.ts';
 import { ManualClock } from '../../support/random/manual-clock.ts';
+import { proxyAgent } from '../../../src/tokens/service.ts';
 import { startProxy } from '../../support/tokens/proxy-server.ts';
 import { post } from '../../support/clients/post.ts';
 import { startIssuer, type Issuer } from './issuer.ts';
@@ -131,9 +132,9 @@ test('a withdrawn key is refused once the key set has reached its age, at once a
 
 test('the request for the keys goes through the system’s proxy', async () => {
   const proxy = await startProxy();
-  expect(await keys(`http://${proxy.host}`).has('ec')).toBe(true);
-  const { host } = new URL(issuer.jwt.jwksUrl);
-  expect(proxy.heads).toEqual([expect.stringMatching(`^CONNECT ${host}\n`)]);
+  const http = proxyAgent({ https_proxy: `http://${proxy.host}` });
+  expect(await keys('https://login.test/keys', http).has('ec')).toBe('unclear');
+  expect(proxy.heads).toEqual([expect.stringMatching('^CONNECT login.test:443\n')]);
 });
 
 /** A gateway that accepts a key, and tokens of the issuer. */
@@ -146,11 +147,11 @@ async function openDoor() {
   return { ask, logged };
 }
 
-function keys(proxy?: string) {
+function keys(address = issuer.jwt.jwksUrl, http = proxyAgent({})) {
   const clock = new ManualClock();
   const { log, logged } = recordingLog();
   const before = issuer.requests;
-  const find = keySet(issuer.jwt.jwksUrl, { clock, log, proxy });
+  const find = keySet(address, { clock, log, http });
   return {
     clock,
     logged,

@@ -47,7 +47,6 @@ export function startHere(
     stdout: writer('stdout'),
     stderr: writer('stderr'),
     readFile: (path) => readFileSync(path, 'utf8'),
-    proxyFor: () => undefined,
     clock,
     onExit: (listener) => void atExit.push(listener),
     stop: stopping.signal,
