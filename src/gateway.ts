@@ -102,9 +102,7 @@ export async function createGateway(parts: GatewayParts) {
   const { maxDepth, maxAliases, maxTokens, introspection } = config;
   const limits = { maxDepth, maxAliases, maxTokens, introspection };
   const trusted =
-    parts.trustedDocuments === undefined
-      ? undefined
-      : readTrustedDocuments(parts.trustedDocuments, { ...limits, schema: offered.schema });
+    parts.trustedDocuments === undefined ? undefined : readTrustedDocuments(parts.trustedDocuments);
 
   const bodies = new ByteLimit(config.requestBytes);
   const tokens = await keepTokens(parts.tokens, telemetry);

@@ -45,6 +45,8 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
         typeof query === 'string'
           ? operations.find(query, operationName)
           : operations.findDocument(query as DocumentNode, operationName);
+      const { notes } = exchange;
+      if (notes.trustedName !== '') notes.trustedName = operation.name ?? notes.trustedName;
       if (operation.type === OperationTypeNode.MUTATION && exchange.method !== 'POST') {
         throw otherMethod('POST', 'A GET request cannot execute a mutation. Send it with POST.');
       }

@@ -1,11 +1,11 @@
 import { codedError, forbidden } from '../errors.ts';
-import type { TrustedDocument } from '../operations/trusted-documents.ts';
+import type { TrustedDocuments } from '../operations/trusted-documents.ts';
 import type { Exchange } from './exchange.ts';
 import type { Params } from './params.ts';
 
 interface TrustedParts {
-  /** By their ids; undefined: there are no trusted documents. */
-  readonly trusted: ReadonlyMap<string, TrustedDocument> | undefined;
+  /** Undefined: there are none. */
+  readonly trusted: TrustedDocuments | undefined;
   /** Whether all other operations are refused, except for routers. */
   readonly trustedDocumentsOnly: boolean;
   readonly isRouter: (exchange: Exchange) => boolean;
@@ -30,12 +30,14 @@ export function trustedDocuments({ trusted, trustedDocumentsOnly, isRouter }: Tr
       return params;
     }
     const { documentId } = params;
-    const id = typeof documentId === 'string' ? documentId : undefined;
-    if (id === undefined && hash === undefined) return params;
-    const document = trusted.get(id ?? hash!);
-    if (!document) throw id === undefined ? notPersisted('PERSISTED_QUERY_NOT_FOUND') : unknownId();
-    exchange.notes.trustedName = nameOf(document, operationName) ?? document.id;
-    return { query: document.text, operationName, variables, extensions };
+    const id = typeof documentId === 'string' ? documentId : hash;
+    if (id === undefined) return params;
+    const text = trusted.get(id);
+    if (text === undefined) {
+      throw id === documentId ? unknownId() : notPersisted('PERSISTED_QUERY_NOT_FOUND');
+    }
+    exchange.notes.trustedName = id;
+    return { query: text, operationName, variables, extensions };
   };
 }
 
@@ -44,11 +46,6 @@ function hashOf(params: Params): string | undefined {
   const { persistedQuery } = (params['extensions'] ?? {}) as { persistedQuery?: Params | null };
   const hash = persistedQuery?.['sha256Hash'];
   return typeof hash === 'string' ? hash : undefined;
-}
-
-function nameOf({ operations }: TrustedDocument, requested: unknown): string | undefined {
-  const name = requested ?? (operations.length === 1 ? operations[0] : undefined);
-  return operations.find((each) => each === name);
 }
 
 const UNTRUSTED =

@@ -74,12 +74,7 @@ test('keys new makes a key of 32 random bytes, shown once, says what its scopes 
   expect(auth?.apiKeys).toEqual([{ name: 'portal', hash, scopes: ['read', 'router'] }]);
 });
 
-/** A manifest in which two operations have the same id. */
-const APOLLO = {
-  format: 'apollo-persisted-query-manifest',
-  version: 1,
-  operations: ['{ __typename }', '{ sandbox: __typename }'].map((body) => ({ id: 'one', body })),
-};
+const APOLLO = { format: 'apollo-persisted-query-manifest', version: 1, operations: [] };
 const manifest = (content: string | object) => ({
   TRUSTED_DOCUMENTS: written('manifest.json', content),
 });
@@ -112,10 +107,8 @@ test.each<[string, () => Record<string, string>, number, RegExp]>([
   ['a token store below a file', belowFile, 1, /ENOTDIR/],
   ['no manifest', () => ({ TRUSTED_DOCUMENTS: nowhere }), 2, /\(ENOENT\)\. TRUSTED_DOCUMENTS must/],
   ['a manifest that is not JSON', () => manifest('{"a": '), 2, /manifest\.json/],
-  ['a manifest that is a list', () => manifest([]), 2, /It must be a JSON object/],
+  ['a manifest that is a list', () => manifest([]), 2, /must be a JSON object/],
   ['a manifest of a later version', () => manifest({ ...APOLLO, version: 2 }), 2, /version 1/],
-  ['a manifest with an id twice', () => manifest(APOLLO), 2, /one: The id is used twice/],
-  ['an empty manifest', () => manifest({}), 2, /It has no operations/],
 ])('a start with %s ends with one message, without a stack', async (_, env, code, message) => {
   const { stdout: _banner, ...exit } = await startHere([], env()).ended;
   expect(exit).toEqual({ code, stderr: expect.stringMatching(message) });
@@ -147,35 +140,6 @@ test.each<[string, string | undefined, RegExp]>([
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toMatch(/^\/.*\.ts (has (a mistake|mistakes):|cannot be loaded\. Correct)/);
   expect(stderr).toMatch(why);
-});
-
-test('every trusted document that would be refused is named at the start', async () => {
-  const { code, stdout, stderr } = await runHere(
-    [],
-    manifest({
-      good: 'query Good { persons { items { id } } }',
-      cut: 'query Cut { persons {',
-      unknown: 'query Unknown {\n  persons { items { nothing } }\n  nobody\n}',
-      aliases: `{ ${Array.from({ length: 31 }, (_, index) => `a${index}: __typename`).join(' ')} }`,
-      circle: '{ persons { ...A } } fragment A on PersonPage { ...A }',
-      fragment: 'fragment A on PersonPage { items { id } }',
-      reserved: '{ _rs: persons { items { id } } }',
-      labels: '{ persons @stream { items { id } } }',
-    }),
-  );
-  expect(code).toBe(2);
-  expect(stdout).not.toContain('/graphql');
-  expect(stderr.trimEnd().split('\n')).toEqual([
-    'The manifest of TRUSTED_DOCUMENTS has 8 mistakes:',
-    expect.stringMatching(/^ {2}- cut: Syntax Error.* \(line 1, column 22\)$/),
-    expect.stringMatching(/^ {2}- unknown: Cannot query field "nothing".* \(line 2, column 21\)$/),
-    expect.stringMatching(/^ {2}- unknown: Cannot query field "nobody".* \(line 3, column 3\)$/),
-    expect.stringMatching(/^ {2}- aliases: The operation has 31 aliases/),
-    expect.stringMatching(/^ {2}- circle: Cannot spread fragment "A" within itself/),
-    expect.stringMatching(/^ {2}- fragment: It has no operation/),
-    expect.stringMatching(/^ {2}- reserved: The alias _rs is reserved/),
-    expect.stringMatching(/^ {2}- labels: @stream is for lists/),
-  ]);
 });
 
 test('a port that is taken is named', async () => {
