@@ -1,4 +1,4 @@
-# The Node that the tests run on. docs/operating.md says how to pin the image by its digest as well.
+# The Node that the tests run on. `--build-arg NODE_IMAGE=node:…@sha256:…` pins it by its digest, which cannot be moved.
 ARG NODE_IMAGE=node:24.21.0-slim
 
 FROM ${NODE_IMAGE} AS packages

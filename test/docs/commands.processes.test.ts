@@ -68,7 +68,6 @@ const OF_THE_GATEWAY = [
   ['README.md', '--subgraph > recruiting.graphql'],
   ['README.md', 'persons.csv'],
   ['docs/callers.md', 'keys new importer'],
-  ['docs/callers.md', 'keys new router'],
   ['docs/export.md', 'made-up.csv'],
   ['docs/export.md', 'EXPORT_API_KEY=rsk'],
   ['docs/supergraph.md', 'keys new router'],
