@@ -72,8 +72,10 @@ export function withAdditions(
     schema,
     scopes,
     subgraphSdl: () => served.subgraphSdl({ schema, scopes }),
-    // What was added is not in the served schema, so an operation that needs it is not valid there.
+    // What was added is not in the served schema, so an operation that needs it is not valid there. A root type that is
+    // not there is no error of validation.
     touches: ({ document, operation }) =>
+      !served.schema.getRootType(operation.operation) ||
       validate(served.schema, onlyOperation(document, operation).document).length > 0,
     plan: (planned) => addedPlan(schema, served, planned),
   };

@@ -7,6 +7,7 @@ import {
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { altered, honest } from '../service/replies.ts';
 import { post } from '../support/clients/post.ts';
+import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { byKeys, LONG, rawJson, secondService, startPeople } from './people.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -259,4 +260,20 @@ test('with SCHEMA_PREFIX additions use the names that callers see', async () => 
     recFound: [{ __typename: 'RecPerson' }, { __typename: 'RecRobot', shout: 'Ours!' }],
     top: [{ shout: 'Name 2!' }, null, { shout: 'Name 1!' }],
   });
+});
+
+test('the first mutation of a gateway whose service has none is answered', async () => {
+  const additions = {
+    typeDefs: 'type Mutation { welcome(id: ID!): Person }',
+    resolvers: { Mutation: { welcome: (_: unknown, { id }: Fields) => ({ id }) } },
+  };
+  await using first = await startGatewayOverService({}, { additions });
+  const [{ id, firstName }] = first.service.persons.all() as [{ id: string; firstName: string }];
+  const { data, errors } = await first.ask(
+    'mutation ($id: ID!) { welcome(id: $id) { firstName } again: __typename }',
+    { id },
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({ welcome: { firstName }, again: 'Mutation' });
+  expect(await first.ask('mutation { __typename }')).toEqual({ data: { __typename: 'Mutation' } });
 });
