@@ -270,7 +270,8 @@ test('requests that do not end take a limited part of the memory, and small ones
   for (let sent = 0; sent < 3; sent += 1) {
     expect((await gateway.fetch('/graphql', tooLarge)).status).toBe(413);
   }
-  // Nothing of them counts any more.
+  // Nothing of them counts any more, and nothing counts less than nothing.
+  await expect.poll(gateway.requestBytes, LONG).toBe(0);
   await expect.poll(() => ask(small.padStart(size)), LONG).toMatchObject({ data: {} });
 });
 
