@@ -238,7 +238,7 @@ const SQLITE_BUSY = 5;
 function alreadyExists(path: string, isBegun: boolean): OperatorMistake {
   return new OperatorMistake(
     isBegun
-      ? `An export to ${path} was interrupted. Continue it with --resume, or begin anew with --force.`
+      ? `An export to ${path} was interrupted, or is still running. Continue it with --resume, or begin anew with --force.`
       : `${path} exists already. Give --output another name, or replace the file with --force.`,
   );
 }
@@ -266,7 +266,10 @@ export function streamOutput(stream: NodeJS.WritableStream, header: string): Exp
     const text = pending + lines;
     pending = '';
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    stream.write(text, (error) => (error ? reject(notWritten(error)) : resolve()));
+    stream.write(text, (error) => {
+      if (error) reject(new Error(`The output cannot be written: ${error.message}.`));
+      else resolve();
+    });
     return promise;
   };
   return {
@@ -276,10 +279,4 @@ export function streamOutput(stream: NodeJS.WritableStream, header: string): Exp
     finish: () => write(''),
     close: async () => {},
   };
-}
-
-function notWritten({ message }: Error): Error {
-  return new Error(
-    `The output cannot be written: ${message}. With --output, an export can be resumed.`,
-  );
 }

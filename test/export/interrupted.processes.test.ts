@@ -117,7 +117,7 @@ test.each<NextRun>([
   ['a file', '--resume', 0, /whole already\. .*--force/, () => 'precious\n'],
   ['a file', '--force', 0, /^Exporting/],
   ['an export without a record', '', 0, /^Exporting/],
-  ['an export', '', 2, /was interrupted\. Continue it with --resume/],
+  ['an export', '', 2, /was interrupted, or is still running\. Continue it with --resume/],
   ['an export', '--resume', 0, CONTINUED],
   ['an export', '--force', 0, /^Exporting/],
   ['an export', '--fields nobody --resume --force', 2, /nobody/],
