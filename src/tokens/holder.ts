@@ -152,6 +152,8 @@ export class TokenHolder {
     // This process has changed the store meanwhile: what was read does not show that it lacks something.
     if (this.#state !== before) return this.#look();
     if (read && read.service !== serviceUrl) throw foreignStore(store, read, serviceUrl);
+    // It serves, even if what emergency files hold cannot be saved now.
+    if (read && !this.#state) this.#adopt(read);
     const state = (await this.#saveEmergencies()) ?? read;
     const held = this.#state;
     const isBehind = !state || (state.id === held?.id && state.generation < held.generation);

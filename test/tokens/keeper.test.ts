@@ -37,6 +37,8 @@ interface Row {
   readonly check?: Verdict | null;
   /** The name of the pair that the token link gives. */
   readonly link?: string;
+  /** Whose successor lies in an emergency file at the start. */
+  readonly left?: State;
   /** What fails from the start on. */
   readonly faults?: Faults;
   readonly happens: Step;
@@ -369,6 +371,17 @@ test.each<Row>([
   },
   {
     fault:
+      'a start with an emergency file, and a store that cannot be written: what it has serves until the file is saved',
+    left: usualSet,
+    faults: { update: FULL },
+    happens: [seesToken, seesTroubles, { update: undefined }, MINUTE, seesToken],
+    seen: ['access-2', [], 'access-next'],
+    stored: { generation: 3, pair: pairOf('next') },
+    alarms: [/cannot be used.*no space left/],
+    files: [],
+  },
+  {
+    fault:
       'an emergency file that cannot be opened may hold the newest pair: nothing is sent until it is gone',
     happens: [
       ({ emergency }) => writeFileSync(emergency.pathOf({ ...usualSet, generation: 3 }), 'damaged'),
@@ -574,6 +587,7 @@ async function worldOf({
   answers = [],
   check = { kind: 'works' },
   link,
+  left,
   ...row
 }: Omit<Row, 'fault' | 'happens'>) {
   const faults: Faults = { ...row.faults };
@@ -594,6 +608,7 @@ async function worldOf({
   const store = memoryStore(() => now() + (faults.ahead ?? 0));
   if (set) await store.update(() => ({ next: set, result: undefined }));
   const emergency = emergencyIn(folder.path, createSealer([]));
+  if (left) emergency.put(successor(left, pairOf('next')), NOON);
   const keeper = await openTokenKeeper({
     store: {
       ...store,
