@@ -135,7 +135,7 @@ export class ListPages {
   }
 
   /** Makes the function that fetches the pages of a list of the root on behalf of a requester. */
-  fetcher(requester: Requester, isOverhead = false): FetchPage<ListRecord> {
+  fetcher(requester: Requester, isOverhead: boolean): FetchPage<ListRecord> {
     const fullPages = inFullPages();
     return async (after, first, signal) => {
       const pages = fullPages(first) * this.#request(1).pages;
@@ -151,7 +151,11 @@ export class ListPages {
    * Makes the function that fetches the pages of the nested list of one parent. The first pages of several parents share
    * a request.
    */
-  fetcherBelow(requester: Requester, parentId: unknown, isOverhead = false): FetchPage<ListRecord> {
+  fetcherBelow(
+    requester: Requester,
+    parentId: unknown,
+    isOverhead: boolean,
+  ): FetchPage<ListRecord> {
     const way = this.#way!;
     const fullPages = inFullPages();
     return async (after, first, signal) => {
