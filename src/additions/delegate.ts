@@ -38,7 +38,7 @@ export function delegateTo(parts: SchemaOperations): Delegate {
   };
 }
 
-interface Checked extends Pick<CheckedOperation<Plan>, 'plan' | 'isIncremental'> {
+interface Checked extends Pick<CheckedOperation<Plan>, 'plan'> {
   readonly variables: CallVariables;
 }
 
@@ -61,9 +61,9 @@ export function checkedFor(
   // What a resolver requires was checked with the operation that delegates, and the key of a merge is not shown.
   const ownUses = operation.scopedUses.filter(({ node }) => !isRequirement(node));
   enforceScopes(ownUses, caller);
-  const { plan, isIncremental } = operation;
+  const { plan } = operation;
   const sent = variables as Readonly<Record<string, unknown>>;
-  return { plan, isIncremental, variables: coerceVariables(operation.operation, sent, { schema }) };
+  return { plan, variables: coerceVariables(operation.operation, sent, { schema }) };
 }
 
 function withoutCaller() {

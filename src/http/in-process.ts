@@ -4,15 +4,13 @@ import type { ExecutionResult } from 'graphql';
 import { checkedFor, type SchemaOperations } from '../additions/delegate.ts';
 import { callWith } from '../additions/execution.ts';
 import { resultOf } from '../engine/answer.ts';
-import type { Call } from '../engine/call.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { Payload } from '../engine/stream.ts';
 import { errorsThrown } from '../errors.ts';
 import type { MaskFor } from './error-policy.ts';
-import { payloadResult, type MaskAny, type PayloadResult, type Results } from './results.ts';
+import type { MaskAny } from './results.ts';
 
-/** Executes an operation, in parts if it has `@stream`. What fails is a result with errors. */
-type InProcessExecutor = (request: ExecutionRequest) => Promise<Results>;
+/** Executes an operation. What fails is a result with errors, and `@stream` is answered whole. */
+type InProcessExecutor = (request: ExecutionRequest) => Promise<ExecutionResult>;
 
 /**
  * Makes the executor of the program around the gateway. With the context that resolvers get, an operation is a part of
@@ -33,12 +31,11 @@ export function inProcess(
     const context = { ...(request.context as object) };
     const origin = { budgetOwner: OWNER, cause: undefined, signal, context };
     try {
-      const { plan, isIncremental, variables } = checkedFor(parts, request, whole?.origin.caller);
+      const { plan, variables } = checkedFor(parts, request, whole?.origin.caller);
       const call = whole ? whole.delegate(variables) : engine.createCall(variables, origin);
-      const payloads = isIncremental ? plan.stream(call) : undefined;
-      if (payloads) return results(payloads, call, mask);
       const answer = await plan.answer(call).finally(() => whole ?? call.end());
-      return masked(await resultOf(answer), mask);
+      const { errors, ...result } = await resultOf(answer);
+      return { ...result, ...(errors && { errors: errors.map(mask) }) };
     } catch (error) {
       return { errors: errorsThrown(error).map(mask) };
     }
@@ -47,25 +44,3 @@ export function inProcess(
 
 /** The prefixes of callers with a credential, and the addresses of others, are different. */
 const OWNER = { name: 'in-process', mayDrain: true };
-
-async function* results(
-  payloads: AsyncGenerator<Payload, void, undefined>,
-  call: Call,
-  mask: MaskAny,
-): AsyncGenerator<PayloadResult, void, undefined> {
-  try {
-    for await (const payload of payloads) yield masked(await payloadResult(payload), mask);
-  } finally {
-    call.end();
-  }
-}
-
-function masked<R extends PayloadResult>(result: R, mask: MaskAny): R {
-  const { errors, incremental } = result;
-  const ofEntry = (entry: ExecutionResult) => (entry.errors ? masked(entry, mask) : entry);
-  return {
-    ...result,
-    ...(errors && { errors: errors.map(mask) }),
-    ...(incremental && { incremental: incremental.map(ofEntry) }),
-  };
-}

@@ -38,11 +38,9 @@ export interface Gateway {
   readonly schema: GraphQLSchema;
   /**
    * Executes operations of this schema for the program itself, with the budget of one caller and without a credential.
-   * Never rejects: a failure is a result with errors. `@stream` is answered in parts.
+   * Never rejects: a failure is a result with errors. `@stream` is answered whole.
    */
-  readonly executor: (
-    request: ExecutionRequest,
-  ) => Promise<ExecutionResult | AsyncIterable<ExecutionResult>>;
+  readonly executor: (request: ExecutionRequest) => Promise<ExecutionResult>;
   /** Saves the token pair of a running refresh, and closes everything. Call it when no more requests arrive. */
   close(): Promise<void>;
 }
