@@ -36,7 +36,7 @@ interface OpenStore {
 /** A token store as it is. A gateway may change it at any moment. */
 export interface ReadTokens extends Reading, OpenStore {}
 
-/** Reads the token store for `work`. Neither creates nor changes anything. */
+/** Reads the token store for `work`. A file that does not exist is not created. */
 export async function withReadTokens<T>(
   terminal: Terminal,
   work: (tokens: ReadTokens) => Promise<T>,
@@ -44,7 +44,7 @@ export async function withReadTokens<T>(
   const config = readTokenConfig(terminal);
   const { tokenStore, recruitingUrl } = config;
   const emergency = emergencyFor(config);
-  const store = openTokenStore(tokenStore, config, { readOnly: true });
+  const store = openTokenStore(tokenStore, config);
   try {
     const reading = await read().catch((error: unknown) => {
       throw unusable(error, store, emergency);
@@ -55,7 +55,8 @@ export async function withReadTokens<T>(
   }
 
   async function read(): Promise<Reading> {
-    const reading = await store.read();
+    const nothing = { state: null, now: terminal.clock.now() };
+    const reading = isThere(config) ? await store.read() : nothing;
     const { state } = reading;
     if (state && recruitingUrl !== undefined && state.service !== recruitingUrl) {
       throw foreignStore(store, state, recruitingUrl);
@@ -86,12 +87,11 @@ export async function withHeldTokens(
 ): Promise<void> {
   const { tokenStore, recruitingUrl } = config;
   const emergency = emergencyFor(config);
-  const mayCreate = creates || isThere(config) || pathsIn(emergency).length > 0;
-  const store = openTokenStore(tokenStore, config, { readOnly: !mayCreate });
+  const store = openTokenStore(tokenStore, config);
   const print = (text: string) => void terminal.stdout.write(`${text}\n`);
   try {
     const opened = await open().catch((error: unknown) => {
-      throw unusable(error, store, emergency);
+      throw error instanceof CommandError ? error : unusable(error, store, emergency);
     });
     const { holder } = opened;
     const stop = () => void holder.close();
@@ -115,6 +115,8 @@ export async function withHeldTokens(
   }
 
   async function open(): Promise<HeldTokens> {
+    const mayCreate = creates || isThere(config) || pathsIn(emergency).length > 0;
+    if (!mayCreate) throw noTokens({ config, store });
     const serviceUrl = recruitingUrl ?? (await store.read()).state?.service ?? '';
     const http = proxyAgent(terminal.env);
     const log = await commandLog(config, terminal);
@@ -158,7 +160,7 @@ function isThere({ tokenStore }: Config): boolean {
 }
 
 /** Returns the error for a store without tokens. */
-export function noTokens({ config, store }: OpenStore): CommandError {
+export function noTokens({ config, store }: Pick<OpenStore, 'config' | 'store'>): CommandError {
   const missing = isThere(config) ? '' : ', which does not exist';
   return new CommandError(
     `There are no tokens in the token store (${store.description}${missing}). ${STEPS.missing}`,

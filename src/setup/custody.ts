@@ -28,13 +28,12 @@ type StoreSettings = Pick<Config, 'tokenStore' | 'tokenStoreKeys' | 'tokenRescue
 export function openTokenStore(
   address: StoreAddress,
   { tokenStoreKeys }: Pick<StoreSettings, 'tokenStoreKeys'>,
-  { readOnly = false }: { readonly readOnly?: boolean } = {},
 ): TokenStore {
   const sealer = createSealer(tokenStoreKeys);
   if (address.kind === 'postgres') return openPostgresStore(address.url, sealer);
   const path = resolve(address.path);
   try {
-    return openSqliteStore(path, sealer, { readOnly });
+    return openSqliteStore(path, sealer);
   } catch (error) {
     throw storeProblem(error, { description: `sqlite:${path}` });
   }

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, mkdirSync, openSync, statfsSync, statSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, statfsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DatabaseSync } from 'node:sqlite';
@@ -16,8 +16,6 @@ const PAUSE_MS = 20;
 const BLOCK = 16 * 1024;
 
 interface SqliteOptions {
-  /** Neither creates nor changes the file. Default: false */
-  readonly readOnly?: boolean;
   /** Wall time, ms. Default: Date.now */
   readonly now?: () => number;
   /** The type of the file system of a folder, as statfs(2) numbers it. Default: of the real one */
@@ -33,24 +31,19 @@ interface SqliteOptions {
 export function openSqliteStore(
   path: string,
   sealer: Sealer,
-  {
-    readOnly = false,
-    now = Date.now,
-    fileSystemOf = (folder) => statfsSync(folder).type,
-  }: SqliteOptions = {},
+  { now = Date.now, fileSystemOf = (folder) => statfsSync(folder).type }: SqliteOptions = {},
 ): TokenStore {
   const memory = path === ':memory:' ? openDatabase(path) : undefined;
   if (!memory) refuseNetwork(path, fileSystemOf);
   // A file is opened for each call: since the last one it may have been removed, replaced, or made writable.
-  const withDatabase = <T>(work: (database: DatabaseSync | undefined) => T): Promise<T> =>
+  const withDatabase = <T>(work: (database: DatabaseSync) => T): Promise<T> =>
     whenFree(() => {
       if (memory) return work(memory);
-      if (readOnly && isEmpty(path)) return work(undefined);
-      using database = readOnly ? openToRead(path) : openFile(path);
+      using database = openFile(path);
       return work(database);
     });
-  const stateIn = (database: DatabaseSync | undefined): State | null => {
-    const sealed = database?.prepare(READ).get()?.['sealed'];
+  const stateIn = (database: DatabaseSync): State | null => {
+    const sealed = database.prepare(READ).get()?.['sealed'];
     return typeof sealed === 'string' ? openState(sealed.trimEnd(), sealer) : null;
   };
   return {
@@ -58,7 +51,6 @@ export function openSqliteStore(
     read: () => withDatabase((database) => ({ state: stateIn(database), now: now() })),
     update: (rule) =>
       withDatabase((database) => {
-        if (!database) throw new Error('the token store does not exist');
         // Locks at once, and not at the first write: what is read must still hold when it is written.
         database.exec('BEGIN IMMEDIATE');
         try {
@@ -85,15 +77,6 @@ const CREATE = `
 const READ = 'SELECT sealed FROM tokens';
 const WRITE =
   'INSERT INTO tokens VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET sealed = excluded.sealed';
-
-/** A file that could not be filled, because the disk was full, holds no tokens yet. */
-function isEmpty(path: string): boolean {
-  return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0;
-}
-
-function openToRead(path: string): DatabaseSync {
-  return new DatabaseSync(path, { timeout: 0, readOnly: true });
-}
 
 function openFile(path: string): DatabaseSync {
   // Private before SQLite would create it with the umask of the process.
