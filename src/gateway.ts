@@ -57,7 +57,6 @@ interface GatewayParts extends ServiceParts {
 /** How the service is reached, and with which tokens. */
 interface ServiceParts {
   readonly config: Config & { readonly recruitingUrl: string };
-  /** The caller closes the store, after the gateway. */
   readonly tokens: KeeperParts;
   /** The environment variables that name the proxies. Default: none. */
   readonly proxies?: Readonly<Record<string, string | undefined>> | undefined;

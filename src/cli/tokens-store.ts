@@ -45,14 +45,10 @@ export async function withReadTokens<T>(
   const { tokenStore, recruitingUrl } = config;
   const emergency = emergencyFor(config);
   const store = openTokenStore(tokenStore, config);
-  try {
-    const reading = await read().catch((error: unknown) => {
-      throw unusable(error, store, emergency);
-    });
-    return await work({ ...reading, config, store, emergency });
-  } finally {
-    await store.close();
-  }
+  const found = await read().catch((error: unknown) => {
+    throw unusable(error, store, emergency);
+  });
+  return work({ ...found, config, store, emergency });
 
   async function read(): Promise<Reading> {
     const nothing = { state: null, now: terminal.clock.now() };
@@ -89,29 +85,25 @@ export async function withHeldTokens(
   const emergency = emergencyFor(config);
   const store = openTokenStore(tokenStore, config);
   const print = (text: string) => void terminal.stdout.write(`${text}\n`);
+  const opened = await open().catch((error: unknown) => {
+    throw error instanceof CommandError ? error : unusable(error, store, emergency);
+  });
+  const { holder } = opened;
+  const stop = () => void holder.close();
+  terminal.stop.addEventListener('abort', stop, { once: true });
   try {
-    const opened = await open().catch((error: unknown) => {
-      throw error instanceof CommandError ? error : unusable(error, store, emergency);
-    });
-    const { holder } = opened;
-    const stop = () => void holder.close();
-    terminal.stop.addEventListener('abort', stop, { once: true });
-    try {
-      await work(opened);
-    } finally {
-      terminal.stop.removeEventListener('abort', stop);
-      if (holder.facts.isUnsaved) terminal.stderr.write(`${TRYING_TO_SAVE}\n`);
-      await holder.close();
-    }
-    if (holder.facts.isUnsaved) {
-      throw new CommandError(
-        `The new token pair could not be saved to the token store (${store.description}). It is in an emergency file ` +
-          `(${emergency.pathOf(holder.state!)}): do not remove it. Repair the disk or the database, and run \`tokens recover\`, ` +
-          'which saves it; the next start of a gateway does so too.',
-      );
-    }
+    await work(opened);
   } finally {
-    await store.close();
+    terminal.stop.removeEventListener('abort', stop);
+    if (holder.facts.isUnsaved) terminal.stderr.write(`${TRYING_TO_SAVE}\n`);
+    await holder.close();
+  }
+  if (holder.facts.isUnsaved) {
+    throw new CommandError(
+      `The new token pair could not be saved to the token store (${store.description}). It is in an emergency file ` +
+        `(${emergency.pathOf(holder.state!)}): do not remove it. Repair the disk or the database, and run \`tokens recover\`, ` +
+        'which saves it; the next start of a gateway does so too.',
+    );
   }
 
   async function open(): Promise<HeldTokens> {
@@ -122,15 +114,15 @@ export async function withHeldTokens(
     const log = await commandLog(config, terminal);
     const machine = terminal;
     const parts = holderParts(config, { store, emergency, serviceUrl, http, machine, log });
-    const holder = new TokenHolder(parts);
+    const held = new TokenHolder(parts);
     const waiting = pathsIn(emergency);
-    await holder.look();
+    await held.look();
     for (const path of waiting) {
       if (!pathsIn(emergency).includes(path))
         print(`A pair that waited in an emergency file (${path}) is in the token store now.`);
     }
     const { service, by } = parts;
-    return { config, store, emergency, holder, service, http, by, print };
+    return { config, store, emergency, holder: held, service, http, by, print };
   }
 }
 

@@ -355,11 +355,7 @@ export async function tokensExport(
   await withHeldTokens(terminal, async (tokens) => {
     const state = held(tokens);
     const other = openTokenStore(target, tokens.config);
-    try {
-      await move(tokens, state, other);
-    } finally {
-      await other.close();
-    }
+    await move(tokens, state, other);
     const setting = target.kind === 'sqlite' ? `=${other.description}` : ' to its address';
     tokens.print(
       `The token set is in ${other.description} now, and ${tokens.store.description} refuses to refresh it. Set TOKEN_STORE${setting} for ` +

@@ -80,7 +80,7 @@ export interface TokenKeeper {
   ): Promise<Imported>;
   /** What is wrong, if anything, and the times left in seconds. Reads neither the store nor the service. */
   health(): TokenHealth;
-  /** Begins no exchange any more, waits until the newest pair is safe, and closes the store. Call nothing after it. */
+  /** Begins no exchange any more, and waits until the newest pair is safe. Call nothing after it. */
   close(): Promise<void>;
 }
 
@@ -118,9 +118,6 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
     clock: systemClock,
     log,
     ...(meansExpired && { meansExpired }),
-  }).catch(async (error: unknown) => {
-    await store.close();
-    throw error;
   });
   let closed: Promise<void> | undefined;
   const token = () => awake(async () => keeper.token());
@@ -156,7 +153,6 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
     close: () =>
       (closed ??= awake(async () => {
         await keeper.close();
-        await store.close();
         await http.close();
       })),
   };

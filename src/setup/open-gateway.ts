@@ -37,7 +37,7 @@ interface ServiceAccess {
 export async function openAccess({ config, closeAtEnd }: Setup): Promise<ServiceAccess> {
   const { recruitingUrl, tokenLink } = config;
   if (recruitingUrl === undefined) return sandboxInside(closeAtEnd);
-  const store = closeAtEnd(openTokenStore(config.tokenStore, config));
+  const store = openTokenStore(config.tokenStore, config);
   return { settings: { recruitingUrl, tokenLink }, store, emergency: emergencyFor(config) };
 }
 
@@ -48,7 +48,7 @@ async function sandboxInside(closeAtEnd: CloseAtEnd): Promise<ServiceAccess> {
   const { url, tokenLink } = closeAtEnd<Sandbox>(await startSandbox());
   return {
     settings: { recruitingUrl: url, tokenLink },
-    store: closeAtEnd(openSqliteStore(':memory:', createSealer([]))),
+    store: openSqliteStore(':memory:', createSealer([])),
     emergency: NO_EMERGENCY,
   };
 }

@@ -35,7 +35,6 @@ export function openPostgresStore(url: string, sealer: Sealer): TokenStore {
         return once();
       });
     },
-    close: async () => {},
   };
 }
 

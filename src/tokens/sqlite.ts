@@ -66,7 +66,6 @@ export function openSqliteStore(
           if (database.isTransaction) database.exec('ROLLBACK');
         }
       }),
-    close: async () => memory?.close(),
   };
 }
 

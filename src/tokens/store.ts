@@ -2,7 +2,10 @@ import { parseJson } from './pair.ts';
 import type { Sealer } from './seal.ts';
 import { VERSION, type Rule, type State } from './state.ts';
 
-/** Where the state is kept: SQLite for one machine, PostgreSQL for many. A store knows no rules. */
+/**
+ * Where the state is kept: SQLite for one machine, PostgreSQL for many. A store knows no rules, and holds nothing open
+ * between two calls.
+ */
 export interface TokenStore {
   /** Names the store to people, without credentials. */
   readonly description: string;
@@ -17,7 +20,6 @@ export interface TokenStore {
    * is run once more.
    */
   update<T>(rule: Rule<T>): Promise<T>;
-  close(): Promise<void>;
 }
 
 export interface Reading {

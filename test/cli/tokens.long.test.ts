@@ -55,7 +55,7 @@ async function startOperator() {
     expect(said.stderr).not.toMatch(/^\s+at /m);
     return said;
   };
-  const store = storeAccess(() => openSqliteStore(storePath, createSealer([])));
+  const store = storeAccess(openSqliteStore(storePath, createSealer([])));
 
   return {
     service,

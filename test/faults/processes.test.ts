@@ -161,6 +161,5 @@ async function worldWithSet(revoke = false): Promise<TokenWorld> {
   const store = openSqliteStore(world.path, createSealer([]));
   const service = world.sandbox.url;
   await store.update(importPair({ pair, service, by: 'test', replace: false }));
-  await store.close();
   return world;
 }

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import type { TokenStore } from '../../src/tokens/store.ts';
 import { honest, refusal } from '../service/replies.ts';
 import type { Reply, Service } from '../service/service.ts';
 import { codesOf } from '../support/gateway/codes.ts';
@@ -34,7 +33,7 @@ test.each<[string, object | null, Reply, code?: string]>([
   if (change) {
     await store.update((state) => ({ next: { ...state!, ...change }, result: undefined }));
   }
-  await using gateway = await startGateway({ url: service.url }, { store: shared(store) });
+  await using gateway = await startGateway({ url: service.url }, { store });
   service.answer(reply);
   const answer = await gateway.ask('{ persons { items { id } } }');
   expect(codesOf(answer)).toEqual(code === undefined ? [] : [code]);
@@ -44,11 +43,6 @@ test.each<[string, object | null, Reply, code?: string]>([
 test('/ready replies 200 at once if the store has a token set, even if the service is down', async () => {
   await using world = await startGatewayOverService();
   await world.service.close();
-  await using gateway = await startGateway(world.service, { store: shared(world.store) });
+  await using gateway = await startGateway(world.service, { store: world.store });
   expect((await gateway.fetch('/ready')).status).toBe(200);
 });
-
-/** A store that another gateway closes. */
-function shared(store: TokenStore): TokenStore {
-  return { ...store, close: async () => {} };
-}

@@ -53,5 +53,4 @@ test('examples/token-keeper: three processes that are killed share a token that 
   expect(service.exchanges).toBeGreaterThan(KILLS);
   const store = openSqliteStore(path, createSealer([]));
   expect((await store.read()).state?.pair.refreshToken).toBe(service.newest);
-  await store.close();
 });

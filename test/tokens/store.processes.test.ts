@@ -29,14 +29,12 @@ import { claimOf, importOf, pairOf, saveOf } from './values.ts';
 
 let server: PostgresServer;
 let pooler: Pooler;
-const opened: TokenStore[] = [];
 
 beforeAll(async () => {
   server = await startPostgres();
   pooler = await startPooler(server.port);
 });
 afterAll(async () => {
-  await Promise.all(opened.map((store) => store.close()));
   await pooler.close();
   await server.close();
 });
@@ -46,17 +44,8 @@ const PASSWORD = 'planted-password';
 const KEYS = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)] as const;
 const sealed = createSealer([KEYS[0]]);
 
-function sqlite(path: string, sealer = sealed): TokenStore {
-  const store = openSqliteStore(path, sealer);
-  opened.push(store);
-  return store;
-}
-
-function postgres(url: string, sealer = sealed): TokenStore {
-  const store = openPostgresStore(url, sealer);
-  opened.push(store);
-  return store;
-}
+const sqlite = (path: string, sealer = sealed) => openSqliteStore(path, sealer);
+const postgres = (url: string, sealer = sealed) => openPostgresStore(url, sealer);
 
 const newPath = () => join(temporaryFolder().path, 'store', 'tokens.db');
 const throughPooler = (url: string) => url.replace(`:${server.port}/`, `:${pooler.port}/`);
@@ -216,7 +205,6 @@ describe('a SQLite store', () => {
     const path = newPath();
     const written = sqlite(path);
     await written.update(importOf('1'));
-    await written.close();
     const bytes = harm(readFileSync(path));
     writeFileSync(path, bytes);
     const store = sqlite(path);

@@ -118,7 +118,6 @@ export async function startGateway(
       wrote(await gateway.metrics.text());
       wrote(JSON.stringify((await store.read()).state?.events));
       await gateway.close();
-      await store.close();
     },
   };
 }

@@ -7,19 +7,11 @@ export function memoryStore(now: () => number = Date.now): TokenStore {
   return openSqliteStore(':memory:', createSealer([]), { now });
 }
 
-/** A store as another process sees it, which opens it for each use. */
-export function storeAccess(open: () => TokenStore) {
-  const withStore = async <T>(work: (store: TokenStore) => Promise<T>): Promise<T> => {
-    const store = open();
-    try {
-      return await work(store);
-    } finally {
-      await store.close();
-    }
-  };
-  const update = <T>(rule: Rule<T>) => withStore((store) => store.update(rule));
+/** A store as another process sees it. */
+export function storeAccess(store: TokenStore) {
+  const update = <T>(rule: Rule<T>) => store.update(rule);
   return {
-    stored: async () => (await withStore((store) => store.read())).state!,
+    stored: async () => (await store.read()).state!,
     /** Changes what the store holds, as another process does. */
     update,
     /** Changes what the store holds, as only time or an administrator of the database can. */

@@ -67,7 +67,7 @@ export async function startTokenWorld({ revoke = false, store }: WorldOptions = 
   /** Exchanges that the test itself made. */
   const ours = new Set<Service['exchanges'][number]>();
 
-  const { stored, alter } = storeAccess(() =>
+  const { stored, alter } = storeAccess(
     store === undefined
       ? openSqliteStore(path, createSealer([]))
       : openPostgresStore(store, createSealer([])),

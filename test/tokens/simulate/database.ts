@@ -58,7 +58,6 @@ export class Database {
           throw error;
         });
       },
-      close: async () => {},
     };
   }
 
