@@ -80,7 +80,7 @@ export async function schemaPull(_options: object, terminal: Terminal): Promise<
   terminal.stdout.write(
     `The schema of ${live.service} was written to ${path}.\n` +
       (difference ? `\nWhat is different from before:\n\n${listed(difference)}\n` : '') +
-      'To serve it, restart the gateway. `npm run codegen` first writes what callers will see.\n',
+      'To serve it, restart the gateway. `schema print` first shows what callers will see, if adapters.json still fits.\n',
   );
 }
 

@@ -55,7 +55,7 @@ const HIDDEN =
   /refuses introspection \(GraphQL introspection is \[2J off\)\. Report this .*by hand/;
 const EXPIRED = /has expired\. Run `tokens refresh`; a running gateway does it/;
 const CHANGED =
-  /written to .*upstream\.graphql[^]*^additive \(1\)[^]*\n\nTo serve it, restart the gat/m;
+  /written to .*upstream\.graphql[^]*^additive \(1\)[^]*\n\nTo serve it, .*`schema print`/m;
 const NO_SCHEMA = /is not a valid GraphQL schema/;
 const LEFT_OUT =
   /^The schema of the service is used without Query\.who\?: its name is not one of GraphQL, /m;
