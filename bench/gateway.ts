@@ -19,7 +19,7 @@ export interface BenchGateway extends Server {
   report<R = Report>(): Promise<R>;
 }
 
-export interface GatewayOptions {
+interface GatewayOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly execArgv?: readonly string[];
   /** Loaded into the gateway; answers messages with reports. */

@@ -1,5 +1,5 @@
 /** What the reader reports of each message, in order. */
-export interface MessageParts {
+interface MessageParts {
   head(text: string): void;
   body?(part: Buffer): void;
   end(): void;

@@ -23,7 +23,7 @@ export async function startBareProxy(service: Service): Promise<Server> {
   return await startPeer('peers/bare-proxy.mjs', { args: [service.endpoint, service.token] });
 }
 
-export interface BareLoop extends AsyncDisposable {
+interface BareLoop extends AsyncDisposable {
   readonly pid: number;
   /** Milliseconds for the whole list. Throws unless the list has this many persons. */
   read(persons: number): Promise<number>;

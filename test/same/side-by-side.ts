@@ -8,7 +8,7 @@ import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { post } from '../support/clients/post.ts';
 import { wrote } from '../support/gateway/written.ts';
 
-export interface SentOperation {
+interface SentOperation {
   readonly query: string;
   readonly variables?: Record<string, unknown> | undefined;
   readonly operationName?: string | undefined;

@@ -11,7 +11,7 @@ export type Kind = (typeof KINDS)[number];
 export const BEGINNING = Date.UTC(2026, 0, 1);
 
 /** Returns what a rule did. */
-export function kindOf(before: State | null, next: State | undefined): Kind {
+function kindOf(before: State | null, next: State | undefined): Kind {
   if (!next) return 'read';
   const event = next.events[0];
   if (event !== before?.events[0]) {

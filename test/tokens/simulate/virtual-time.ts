@@ -2,7 +2,7 @@ import { nextTick } from 'node:process';
 import type { Clock } from '../../../src/clock.ts';
 
 /** Something that happens at its time, unless it is cancelled. */
-export interface Happening {
+interface Happening {
   readonly at: number;
   cancelled: boolean;
   readonly happen: () => void;
