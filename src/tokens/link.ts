@@ -26,7 +26,8 @@ export async function readLink(
   if (status === 404 || status === 410) {
     throw new Error(
       `${subject} is dead (status ${status}): it stops working 30 days after it was made, or at the first refresh of its ` +
-        'tokens. Have an administrator make a new token in the personal account, and use its new link.',
+        'tokens. Check that it is the whole link; otherwise, have an administrator make a new token in the personal ' +
+        'account, and use its new link.',
     );
   }
   if (isPage(text) || (status >= 300 && status < 400)) {

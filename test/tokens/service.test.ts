@@ -305,7 +305,7 @@ test.each<[string, Answer, object]>([
 
 test.each<[string, Answer | undefined, RegExp]>([
   ['that cannot be reached', undefined, /cannot be read \(ECONNREFUSED\)/],
-  ['that is dead', json(404, {}), /is dead \(status 404\).*new link/],
+  ['that is dead', json(404, {}), /is dead \(status 404\).*whole link.*new link/],
   ['that has ended', json(410, {}), /is dead \(status 410\)/],
   ['that shows a page', page(200), /page for people.*tokens import <file>/],
   ['that redirects', redirect, /redirect.*tokens import <file>/],
