@@ -169,25 +169,28 @@ class OperationPlan implements Plan {
   }
 }
 
+/** @returns null for a field of the service, and for a local one */
 function derivedRoot(
   shared: Shared,
   prepared: PreparedOperation,
   field: SelectedField,
-): DerivedRoot | undefined {
+): DerivedRoot | null {
+  const { operation, directives = [] } = prepared.definition;
   const derived =
-    prepared.definition.operation === OperationTypeNode.QUERY
-      ? shared.rules.derived.get(field.name)
-      : undefined;
-  if (derived) checkDirectivesAt(field.name, prepared.definition.directives ?? []);
-  if (derived && 'adapter' in derived) return new ListField(shared, prepared, derived, field);
-  switch (derived?.kind) {
+    operation === OperationTypeNode.QUERY ? shared.rules.derived.get(field.name) : undefined;
+  if (!derived) return null;
+  checkDirectivesAt(field.name, directives);
+  // Without a default, a new kind does not compile until it is here.
+  switch (derived.kind) {
+    case 'all':
+    case 'connection':
+      return new ListField(shared, prepared, derived, field);
     case 'record':
       return new RecordField(shared, prepared, derived.entity, field);
     case 'entities':
       return new EntitiesField(shared, prepared, derived.entities, field);
-    default:
-      // Also for `_service`, which is a local field.
-      return undefined;
+    case 'service':
+      return null;
   }
 }
 
