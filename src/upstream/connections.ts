@@ -43,7 +43,7 @@ export function openConnections(parts: ConnectionsParts) {
     // All callers may have left while the token was renewed.
     sender.signal.throwIfAborted();
     const reported = telemetry.sending(sender.cause);
-    const exchange = new Exchange(parts, limits, { request, sender, token, reported });
+    const inFlight = new RequestInFlight(parts, limits, { request, sender, token, reported });
     const headers = {
       ...reported.headers,
       'content-type': 'application/json',
@@ -55,8 +55,8 @@ export function openConnections(parts: ConnectionsParts) {
       // The service documents it (interface, 4.3).
       'api-user-agent': agent,
     };
-    http.dispatch({ origin, path, method: 'POST', headers, body: request.body }, exchange);
-    return exchange.outcome;
+    http.dispatch({ origin, path, method: 'POST', headers, body: request.body }, inFlight);
+    return inFlight.outcome;
   };
 
   return { post, close: () => http.destroy() };
@@ -70,7 +70,7 @@ interface Sent {
 }
 
 /** One request in flight: collects its answer, and ends the request at its timeout or when its callers have left. */
-class Exchange implements Dispatcher.DispatchHandler {
+class RequestInFlight implements Dispatcher.DispatchHandler {
   readonly #parts: ConnectionsParts;
   readonly #sent: Sent;
   readonly #body: BodyParts;
