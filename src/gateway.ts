@@ -49,7 +49,7 @@ interface GatewayParts extends ServiceParts {
   /** Plugins for Yoga and Envelop, which run inside those of the gateway. */
   readonly plugins?: readonly Plugin[] | undefined;
   /** Set if the built-in sandbox, whose records are made up, replaces the service. */
-  readonly sandbox?: { readonly idOfPerson: string } | undefined;
+  readonly isSandbox?: boolean | undefined;
   /** Whether others send requests, besides the program around the gateway. Default: true. */
   readonly hasCallers?: boolean | undefined;
 }
@@ -159,18 +159,17 @@ export async function createGateway(parts: GatewayParts) {
     }),
   };
 
-  const isSandbox = parts.sandbox !== undefined;
   let isStopping = false;
   const paths = createPaths(() => tokens.present && !isStopping);
-  const origin = createOrigin({ corsOrigins: config.corsOrigins, isSandbox });
+  const origin = createOrigin(config.corsOrigins);
   const graphiql = createGraphiql({
     enabled: config.graphiql,
     credentials: config.auth && {
       apiKeys: config.auth.apiKeys.length > 0,
       tokens: config.auth.jwt !== undefined,
     },
-    isSandbox,
-    examples: examples(served, parts.sandbox?.idOfPerson),
+    isSandbox: parts.isSandbox,
+    examples: examples(served.adapters),
   });
   const { maxBodyBytes, maxRequests, trustedDocumentsOnly } = config;
   const { isRouter } = admission;

@@ -1,14 +1,6 @@
 import { badRequest, codedError } from '../errors.ts';
 import type { Exchange, Stage } from './exchange.ts';
-import { isLoopback, plainHost } from './hosts.ts';
 import { errorReply, type Reply } from './reply.ts';
-
-interface OriginSettings {
-  /** The origins whose pages may read answers, as browsers write them. */
-  readonly corsOrigins: readonly string[];
-  /** Whether pages of this machine may read answers, which contain only made-up people. */
-  readonly isSandbox: boolean;
-}
 
 /**
  * Allows pages of the listed origins to send requests and read the answers. Pages of other origins get no CORS header,
@@ -17,15 +9,16 @@ interface OriginSettings {
  *
  * Browser credentials (`access-control-allow-credentials`) are never allowed. The gateway uses no cookies: a page sends
  * its credential in a header that it sets itself. Otherwise a browser would add what it stores for this host.
+ *
+ * @param corsOrigins the origins whose pages may read answers, as browsers write them
  */
-export function createOrigin({ corsOrigins, isSandbox }: OriginSettings) {
+export function createOrigin(corsOrigins: readonly string[]) {
   const isListed = (origin: string | undefined): boolean =>
-    origin !== undefined &&
-    (corsOrigins.includes(origin) || (isSandbox && isOfThisMachine(origin)));
+    origin !== undefined && corsOrigins.includes(origin);
   return {
     /** Adds to every answer which origin may read it. */
     corsHeaders: ({ inbound, replyHeaders }) => {
-      if (corsOrigins.length === 0 && !isSandbox) return undefined;
+      if (corsOrigins.length === 0) return undefined;
       // Also without an origin: a cache must not return that answer to a page.
       replyHeaders['vary'] = 'Origin';
       const origin = inbound.header('origin');
@@ -55,13 +48,6 @@ export function createOrigin({ corsOrigins, isSandbox }: OriginSettings) {
       return undefined;
     },
   } satisfies Record<string, Stage>;
-}
-
-/** Whether a page of this origin comes from a server on the machine of its reader, which no attacker can imitate. */
-function isOfThisMachine(origin: string): boolean {
-  // What a browser would have written otherwise is not an origin.
-  const isOrigin = URL.canParse(origin) && new URL(origin).origin === origin;
-  return isOrigin && isLoopback(plainHost(new URL(origin).host));
 }
 
 function isPreflight(exchange: Exchange): boolean {

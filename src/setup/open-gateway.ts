@@ -68,8 +68,7 @@ export async function openGateway(access: ServiceAccess, setup: Setup): Promise<
       trustedDocuments: readTrustedDocumentsFile(config.trustedDocuments, machine),
       plugins: added?.plugins,
       additions: added,
-      sandbox:
-        config.recruitingUrl === undefined ? { idOfPerson: FIRST_PERSON_OF_SANDBOX } : undefined,
+      isSandbox: config.recruitingUrl === undefined,
       hasCallers,
     }),
   );
@@ -88,5 +87,3 @@ function managedParts(
   const tokens = keeperParts(config, { store, emergency, machine, log });
   return { config, tokens, proxies: machine.env, clock: machine.clock, log };
 }
-
-const FIRST_PERSON_OF_SANDBOX = '8a57f600-1179-4434-a6be-16e91e375648';

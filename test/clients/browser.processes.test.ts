@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => browser?.close());
 
-const TABS = ['AllPersons', 'Persons', 'PersonsConnection', 'LastPersons', 'Person'];
+const TABS = ['AllPersons', 'Persons', 'PersonsConnection', 'LastPersons'];
 
 test('GraphiQL opens with a valid credential, runs an example with it, stores it nowhere, and asks only the gateway', async () => {
   await using issuer = await startIssuer();

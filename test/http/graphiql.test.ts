@@ -27,13 +27,12 @@ test.each([
   async (_, service, options) => {
     const auth = { apiKeys: [entryFor(KEY, 'portal', 'read')], jwt: undefined };
     await using gateway = await startGatewayOverService(service, { ...options, config: { auth } });
-    const { adapters, entities } = gateway.gateway.offered;
-    for (const { query, variables = '{}' } of examples({ adapters, entities })) {
+    for (const { query, variables = '{}' } of examples(gateway.gateway.offered.adapters)) {
       const headers = { 'x-api-key': KEY };
       const sent = JSON.parse(variables) as Record<string, unknown>;
       const { data, errors } = await gateway.ask(query, sent, { headers });
       expect(errors).toBeUndefined();
-      expect(JSON.stringify(data)).toMatch(/"person":null|"name":"|"firstName":"|"__typename":"/);
+      expect(JSON.stringify(data)).toMatch(/"name":"|"firstName":"|"__typename":"/);
       expect(query).toMatch(/^# .*\n/);
     }
   },

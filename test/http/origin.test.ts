@@ -4,7 +4,6 @@ import type { Config } from '../../src/config.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { codesOf } from '../support/gateway/codes.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { serveHere } from '../support/gateway/run-here.ts';
 import { post } from '../support/clients/post.ts';
 import { startFullFront } from '../support/gateway/front.ts';
 
@@ -64,34 +63,6 @@ describe('host names', () => {
     // What is not the name of a host may be anything that a caller wrote.
     expect(JSON.stringify(logged)).not.toContain('mustermann');
   });
-});
-
-const PREFLIGHT = { method: 'OPTIONS', headers: { 'access-control-request-method': 'POST' } };
-
-// What else pages of other origins get is in every-way.test.ts.
-test('only pages of this machine may read the sandbox, and none a service that lists no origin', async () => {
-  await using sandbox = await serveHere();
-  const unlisted = await start({});
-  const own =
-    'http://localhost:5173 http://127.0.0.1:3000 http://[::1]:8080 https://people.localhost';
-  const others =
-    'https://evil.example http://localhost.evil.example http://127.0.0.1.evil.example http://192.168.1.7:3000 null';
-  for (const origin of `${own} ${others}`.split(' ')) {
-    const mayRead = !others.includes(origin);
-    const site = origin.startsWith('https') || !mayRead ? 'cross-site' : 'same-site';
-    const sent = as({ origin, 'sec-fetch-site': site }, PREFLIGHT);
-    expect((await unlisted.fetch('/graphql', sent)).status).toBe(403);
-    for (const [init, status] of [
-      [PREFLIGHT, 204],
-      [ASK, 200],
-    ] as const) {
-      const from = as({ origin, 'sec-fetch-site': site }, init);
-      const { status: got, headers } = await fetch(sandbox.url, from);
-      expect([origin, got, headers.get('access-control-allow-origin')]).toEqual(
-        mayRead ? [origin, status, origin] : [origin, 403, null],
-      );
-    }
-  }
 });
 
 describe('callers without credentials behind a proxy', () => {

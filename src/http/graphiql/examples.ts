@@ -6,7 +6,7 @@ import {
   print,
   type GraphQLNamedType,
 } from 'graphql';
-import { hasFields, type Adapter, type Entity } from '../../schema/derived.ts';
+import { hasFields, type Adapter } from '../../schema/derived.ts';
 
 export interface Example {
   /** Needs an operation name, which GraphiQL shows as the title of the tab. */
@@ -15,20 +15,13 @@ export interface Example {
   readonly variables?: string;
 }
 
-/** What an example is about. */
-interface Served {
-  /** The adapters of the query root. */
-  readonly adapters: readonly Adapter[];
-  readonly entities: readonly Entity[];
-}
-
 /**
  * Worked examples for the tabs: one list, in each of the forms in which it is served. A caller with the scope `read`
  * may send all of them.
  *
- * @param knownId the id of a record that exists
+ * @param adapters those of the query root
  */
-export function examples({ adapters, entities }: Served, knownId = '1'): readonly Example[] {
+export function examples(adapters: readonly Adapter[]): readonly Example[] {
   // An example cannot guess the value of a filter.
   const lists = adapters.filter(({ filters }) => !filters.some(isRequiredArgument));
   const list =
@@ -36,9 +29,7 @@ export function examples({ adapters, entities }: Served, knownId = '1'): readonl
     lists.find(({ all, connection }) => all ?? connection) ??
     lists[0];
   if (!list) return [example(WELCOME, 'query Welcome { __typename }')];
-  const entity = entities.find(({ type }) => type === list.nodeType);
-  const made = [drained(list), paged(list), forward(list), backward(list)];
-  return [...made, entity && oneRecord(entity, knownId)]
+  return [drained(list), paged(list), forward(list), backward(list)]
     .filter((parts) => parts !== undefined)
     .map(([comment, query, variables], at) =>
       example(at === 0 ? `${WELCOME}\n\n${comment}` : comment, query, variables),
@@ -115,21 +106,6 @@ of these, add before: "…" with the startCursor.`,
       }`,
     ]
   );
-}
-
-/** By the derived field, or else by that of the service, which may return the record itself or a result. */
-function oneRecord({ type, field, idType, lookup }: Entity, knownId: string): Parts | undefined {
-  const byId = lookup?.kind === 'id' && !lookup.result ? lookup : undefined;
-  const name = byId?.field ?? field;
-  if (!lookup || name === undefined) return undefined;
-  const variable = byId ? String(byId.argument.type) : `${String(idType)}!`;
-  return [
-    `One record by its id. Copy an id from the
-result of another tab into the variables below.
-If no record has it, the answer is null.`,
-    `query ${titled(name)}($id: ${variable}) { ${name}(${byId?.argument.name ?? 'id'}: $id) { ${someOf(type)} } }`,
-    { id: variable.startsWith('Int') ? 1 : knownId },
-  ];
 }
 
 const FIELDS_SHOWN = 3;

@@ -88,7 +88,7 @@ type GraphiqlOptions = {
   /** Undefined: callers need no credential. */
   readonly credentials?: AcceptedCredentials | undefined;
   /** Whether the page says that the people are made up. */
-  readonly isSandbox?: boolean;
+  readonly isSandbox?: boolean | undefined;
   readonly examples: readonly Example[];
 };
 
