@@ -1,13 +1,4 @@
-import {
-  CLAIM_MS,
-  dueAt,
-  endsAt,
-  isLive,
-  isLost,
-  isUncertain,
-  type Claim,
-  type State,
-} from './state.ts';
+import { CLAIM_MS, dueAt, endsAt, isLost, isUncertain, type Claim, type State } from './state.ts';
 
 /** What can be wrong with the tokens: the same words in `tokens status`, metrics, the log and the alerts. */
 export const TROUBLES = [
@@ -86,7 +77,7 @@ export function troublesOf(state: State | null, facts: Facts): Trouble[] {
   const found: Readonly<Record<Trouble, boolean>> = {
     missing: false,
     lost,
-    uncertain: !lost && (isUncertain(state, now) || isUnanswered(state, now)),
+    uncertain: !lost && isUncertain(state, now),
     unsaved: facts.isUnsaved,
     late: !lost && isLate(state, now),
     unauthorized: !lost && facts.isUnauthorized,
@@ -99,13 +90,6 @@ export function troublesOf(state: State | null, facts: Facts): Trouble[] {
 const LATE_MS = 10 * 60_000;
 /** The same while callers wait for it. */
 const LATE_FOR_CALLERS_MS = 30_000;
-/** An exchange takes a second. One without an outcome after this may be of a process that died, or cannot save its pair. */
-const LONG_EXCHANGE_MS = 60_000;
-
-function isUnanswered({ claim }: State, now: number): boolean {
-  return isLive(claim, now) && now - (claim!.until - CLAIM_MS) > LONG_EXCHANGE_MS;
-}
-
 /** A claim or a refusal moves the time when the refresh token is due; it does not help callers after the expiry. */
 function isLate(state: State, now: number): boolean {
   const { expiresAt, refusals } = state;

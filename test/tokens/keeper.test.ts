@@ -186,7 +186,7 @@ test.each<Row>([
       expect.stringMatching(
         /host\/1 began a refresh at 2026-01-01T12:00:00.*its claim ends at 2026-01-01T12:02:30.*once more/,
       ),
-      ['uncertain', 'late'],
+      ['late'],
       sends(1),
       'access-next',
     ],
