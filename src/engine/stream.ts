@@ -1,5 +1,9 @@
 import type { DocumentNode, OperationDefinitionNode } from 'graphql';
-import { hasIncremental, streamAt } from '../schema/incremental-directives.ts';
+import {
+  hasIncremental,
+  streamAt,
+  type StreamArguments,
+} from '../schema/incremental-directives.ts';
 import { fragmentsOf, onlyOperation } from '../selections.ts';
 import { JsonText, type Answer, type AnswerError, type Path, type Piece } from './answer.ts';
 import type { Call } from './call.ts';
@@ -28,10 +32,8 @@ export interface Increment {
 }
 
 /** A list that is streamed in a call. */
-interface StreamedList {
+interface StreamedList extends StreamArguments {
   readonly list: ListField;
-  readonly initialCount: number;
-  readonly label: string | undefined;
 }
 
 /** Finds the lists of an operation that `@stream` asks to stream. */
@@ -117,7 +119,7 @@ class OpenList {
 
   /** Reads the first page, if the list is to begin with some records. */
   async begin(): Promise<void> {
-    if (this.#stream.initialCount === 0) return;
+    if (!this.#stream.hasFirstPage) return;
     try {
       const { done, value } = await this.#parts.next();
       if (done) {

@@ -1,6 +1,5 @@
 import { getArgumentValues, GraphQLStreamDirective } from '@graphql-tools/utils';
 import { parse, visit, type DirectiveNode, type DocumentNode, type FieldNode } from 'graphql';
-import { codedError } from '../errors.ts';
 
 /** The definition of `@stream`. */
 export const INCREMENTAL = parse(`
@@ -30,15 +29,16 @@ export function hasIncremental(document: DocumentNode): boolean {
   return has;
 }
 
-interface StreamArguments {
-  readonly initialCount: number;
+export interface StreamArguments {
+  /** Whether the first part has the records of the first page. */
+  readonly hasFirstPage: boolean;
   readonly label: string | undefined;
 }
 
 /**
  * The arguments of the field's `@stream`; undefined without one, or if its `if` is false.
  *
- * @throws GraphQLError, BAD_USER_INPUT
+ * @throws GraphQLError
  */
 export function streamAt(
   { directives = [] }: FieldNode,
@@ -49,11 +49,8 @@ export function streamAt(
   const values = getArgumentValues(GraphQLStreamDirective, stream, { ...variables });
   const { if: condition, initialCount, label } = values;
   if (condition === false) return undefined;
-  if (typeof initialCount !== 'number' || initialCount < 0) {
-    throw codedError(
-      'BAD_USER_INPUT',
-      `initialCount of @stream is ${String(initialCount)}, but a list cannot begin with so many records. Set it to 0 or more.`,
-    );
-  }
-  return { initialCount, label: (label as string | null | undefined) ?? undefined };
+  return {
+    hasFirstPage: initialCount !== 0,
+    label: (label as string | null | undefined) ?? undefined,
+  };
 }

@@ -472,11 +472,6 @@ const REFUSED: readonly Row[] = [
     {
       'a stream of the edges': '{ candidatesConnection { edges @stream { cursor } } }',
       'a stream of a page': '{ candidates @stream { items { id } } }',
-      'a stream with a negative count': '{ allCandidates @stream(initialCount: -1) { id } }',
-      'a stream with null for its count': query(
-        'query ($n: Int) { allCandidates @stream(initialCount: $n) { id } }',
-        { variables: { n: null } },
-      ),
       'a stream with null for its condition': query(
         'query ($n: Boolean = true) { allCandidates @stream(if: $n) { id } }',
         { variables: { n: null } },
