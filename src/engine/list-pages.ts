@@ -159,7 +159,7 @@ export class ListPages {
     const way = this.#way!;
     const fullPages = inFullPages();
     return async (after, first, signal) => {
-      const id = way.idOf(parentId);
+      const id = JSON.stringify(parentId ?? null);
       if (after !== null) {
         const pages = fullPages(first) * this.#request(1).pages;
         const asked = { after, first, parents: [id], pages, isOverhead, signal };

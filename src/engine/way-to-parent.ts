@@ -19,19 +19,6 @@ export class WayToParent extends ByIds {
   }
 
   /**
-   * Returns the id of a parent as JSON, which is how `values` takes it.
-   *
-   * @throws PageFailedError if the parent has none, so that it cannot be requested again
-   */
-  idOf(value: unknown): string {
-    if (value !== null && value !== undefined) return JSON.stringify(value);
-    const { parent } = this.#adapter;
-    throw failed(
-      `The recruiting service returned this ${parent} without an id, so its list cannot be requested.`,
-    );
-  }
-
-  /**
    * Finds the list of a parent in an answer.
    *
    * @param at the index of the parent in the request
