@@ -151,7 +151,7 @@ const NO_REFERENCE =
   'names the entities.';
 
 function wrongId(entity: Entity): string {
-  return `The id of a ${entity.type.name} must be of the type ${idTypeOf(entity)}, and this one is not.`;
+  return `The id of a ${entity.type.name} must be of the type ${idTypeOf(entity).name}, and this one is not.`;
 }
 
 function badReference(message: string) {

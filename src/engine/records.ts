@@ -1,11 +1,9 @@
 import {
   getNamedType,
-  getNullableType,
-  GraphQLID,
   GraphQLInt,
   GraphQLString,
   Kind,
-  type GraphQLInputType,
+  type GraphQLLeafType,
   type GraphQLOutputType,
   type SelectionNode,
 } from 'graphql';
@@ -34,6 +32,7 @@ import { selectedFields } from './selected-fields.ts';
 import {
   errorsAt,
   failedForSize,
+  isTooBig,
   readServiceAnswer,
   ServiceFailure,
   type ServiceAnswer,
@@ -133,22 +132,17 @@ class RecordsById implements RecordLoads {
       if (!failedForSize(error) || ids.length === 1) throw error;
       return undefined;
     });
-    if (answer && (answer.data || ids.length === 1)) return this.#recordsIn(call, ids, answer);
+    // A request that was not executed is wrong whatever its ids are, unless it was too big.
+    const isRefused = answer && answer.data === undefined && !isTooBig(answer);
+    if (answer && (answer.data || isRefused || ids.length === 1)) {
+      return this.#recordsIn(call, ids, answer);
+    }
     const single = async (id: RecordId) => {
       const alone = await this.#ask(call, [id], { isCharged: true });
       const [record] = await this.#recordsIn(call, [id], alone);
       return record!;
     };
-    const failing = (id: RecordId) => single(id).catch((error: Error) => error);
-    const firstTwo = await Promise.all(ids.slice(0, 2).map(failing));
-    // If two ids fail for the same reason, the request itself is wrong, whatever the ids are.
-    const reasons = firstTwo.map((record) =>
-      record instanceof Error ? record.message : undefined,
-    );
-    if (reasons[0] !== undefined && reasons[0] === reasons[1]) {
-      return ids.map((_, at) => firstTwo[at] ?? firstTwo[0]!);
-    }
-    return [...firstTwo, ...(await Promise.all(ids.slice(2).map(failing)))];
+    return Promise.all(ids.map((id) => single(id).catch((error: Error) => error)));
   }
 
   async #ask(
@@ -269,31 +263,18 @@ class RecordsInList implements RecordLoads {
  * @returns undefined for a value that cannot be such an id
  */
 export function readId(value: unknown, entity: Entity): RecordId | undefined {
-  const { lookup, idType } = entity;
-  const type: GraphQLInputType | GraphQLOutputType =
-    lookup?.kind === 'id' ? lookup.argument.type : idType;
-  const named = getNamedType(type);
-  const text = textOf(value);
-  if (text === undefined) return undefined;
-  if (named === GraphQLInt) {
-    return INT.test(text) && (Number(text) | 0) === Number(text) ? text : undefined;
+  const type = idTypeOf(entity);
+  try {
+    if (type === GraphQLInt) return JSON.stringify(type.parseValue(Number(value)));
+    const isText = type === GraphQLString && typeof value === 'number';
+    return JSON.stringify(type.parseValue(isText ? String(value) : value));
+  } catch {
+    return undefined;
   }
-  if (named === GraphQLID || named === GraphQLString) {
-    return typeof value === 'number' && !Number.isInteger(value) ? undefined : JSON.stringify(text);
-  }
-  return JSON.stringify(value);
 }
 
-const INT = /^(0|-?[1-9]\d*)$/;
-
-/** A whole number that JavaScript cannot represent has already lost digits. */
-function textOf(value: unknown): string | undefined {
-  if (typeof value === 'string') return value;
-  if (typeof value !== 'number' || !Number.isSafeInteger(Math.trunc(value))) return undefined;
-  return String(value);
-}
-
-/** Says which id a type takes, for messages. */
-export function idTypeOf({ lookup, idType }: Entity): string {
-  return String(getNullableType(lookup?.kind === 'id' ? lookup.argument.type : idType));
+/** The type of the ids of an entity, as the service takes them. */
+export function idTypeOf({ lookup, idType }: Entity): GraphQLLeafType {
+  const type = lookup?.kind === 'id' ? lookup.argument.type : idType;
+  return getNamedType(type as GraphQLOutputType) as GraphQLLeafType;
 }

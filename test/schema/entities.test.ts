@@ -143,8 +143,7 @@ test('when a request is refused whatever its ids, they are not requested singly'
   const { errors } = await entities(gateway, '... on Job { id }', ids.map(job));
   const message = 'There is no field job.';
   expect(errors).toMatchObject(ids.map((_, at) => ({ message, path: ['_entities', at] })));
-  // For each 50: one request for all, and two single ones.
-  expect(gateway.service.received.length - before).toBe(6);
+  expect(gateway.service.received.length - before).toBe(2);
 });
 
 test('a null without an error of its own in place of a record is reported as failed, at its place', async () => {
