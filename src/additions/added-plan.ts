@@ -14,7 +14,7 @@ import {
 } from 'graphql';
 import { withPath, type AnswerError } from '../engine/answer.ts';
 import type { Plan } from '../engine/plan.ts';
-import { fragmentNode, isCondition, keyOf } from '../engine/syntax.ts';
+import { fragmentNode, isCondition } from '../engine/syntax.ts';
 import { codedError } from '../errors.ts';
 import { fieldAt } from '../schema/derived.ts';
 import { isIncremental } from '../schema/incremental-directives.ts';
@@ -53,20 +53,10 @@ export function addedPlan(
   };
 }
 
-/** Refuses what graphql-js and graphql-tools would leave out of what they delegate, and what would block. */
+/** Refuses what graphql-js and graphql-tools would leave out of what they delegate. */
 function checkOperation(document: DocumentNode, snapshot: GraphQLSchema): void {
   const specified = specifiedDirectives.map(({ name }) => name);
   visit(document, {
-    Field: (node) => {
-      const key = keyOf(node);
-      if (LOST_KEYS.has(key)) throw codedError('BAD_USER_INPUT', lostKey(key));
-      const { value } = node.name;
-      if (value !== '__schema' && value !== '__type') return;
-      throw codedError(
-        'OPERATION_TOO_COMPLEX',
-        'The operation has introspection beside a field that was added to this gateway. Send them in two operations.',
-      );
-    },
     Directive: ({ name: { value } }) => {
       if (specified.includes(value) || !snapshot.getDirective(value)) return;
       throw codedError(
@@ -83,13 +73,6 @@ function checkOperation(document: DocumentNode, snapshot: GraphQLSchema): void {
       );
     },
   });
-}
-
-/** graphql-tools takes an object with the first for a promise, and leaves the others out of what it merges. */
-const LOST_KEYS: ReadonlySet<string> = new Set(['then', 'constructor', 'prototype']);
-
-function lostKey(key: string): string {
-  return `In an operation that selects a field that was added to this gateway, no field can be called \`${key}\`. Use another alias.`;
 }
 
 /**
