@@ -1,6 +1,7 @@
-import { print, type DefinitionNode, type GraphQLSchema } from 'graphql';
+import { isInterfaceType, print, type DefinitionNode, type GraphQLSchema } from 'graphql';
 import { fieldAt, typesWithFields } from '../schema/derived.ts';
 import type { AddedParts } from './additions.ts';
+import type { ResolverConfig } from './requirements.ts';
 
 /*
  * Mistakes of a company by which graphql-tools would silently replace what the gateway has, or that would open what
@@ -38,17 +39,44 @@ export function mistakesBefore(
     ...definitions.flatMap(ofDefinition),
     ...resolvers
       .flatMap((map) => Object.entries(map))
-      .flatMap(([type, fields]) => taken('resolvers', type, Object.keys(fields as object))),
+      .flatMap(([type, fields]) => [
+        ...taken('resolvers', type, Object.keys(fields as object)),
+        ...computed(type, fields as object),
+      ]),
     ...subschemas.flatMap(ofSubschema),
   ];
 }
 
-/** Finds subscriptions, and fields of another type: operations without added fields are answered by the served schema. */
-export function mistakesAfter(served: GraphQLSchema, schema: GraphQLSchema): string[] {
+/** Requirements are read before a field is selected. */
+function computed(type: string, fields: object): string[] {
+  return Object.entries(fields)
+    .filter(([, field]) => typeof (field as ResolverConfig | null)?.selectionSet === 'function')
+    .map(([field]) => `The selectionSet of ${type}.${field} is a function. Write it as a text.`);
+}
+
+/**
+ * Finds subscriptions; interfaces with resolvers or keys of merges, which would do nothing; and fields of another type:
+ * operations without added fields are answered by the served schema.
+ */
+export function mistakesAfter(
+  served: GraphQLSchema,
+  schema: GraphQLSchema,
+  { resolvers, subschemas }: AddedParts,
+): string[] {
   if (schema.getSubscriptionType()) {
     return ['The schema has subscriptions, which the gateway does not serve. Leave them out.'];
   }
-  return typesWithFields(served).flatMap((parent) =>
+  const resolved = resolvers.flatMap((map) =>
+    Object.keys(map).filter((type) => !Object.keys(map[type]!).every(isSpecial)),
+  );
+  const merged = subschemas.flatMap(({ merge = {} }) => Object.keys(merge));
+  const interfaces = [...resolved, ...merged]
+    .filter((type) => isInterfaceType(schema.getType(type)))
+    .map(
+      (type) =>
+        `${type} is an interface. Write its resolvers, and what it is merged by, for each of its types.`,
+    );
+  const changed = typesWithFields(served).flatMap((parent) =>
     Object.values(parent.getFields())
       .filter(({ name, type }) => String(fieldAt(schema, parent.name, name)?.type) !== String(type))
       .map(
@@ -56,4 +84,10 @@ export function mistakesAfter(served: GraphQLSchema, schema: GraphQLSchema): str
           `${parent.name}.${name} is of the type ${String(type)} in the gateway, and of another one in subschemas. Remove it there with a transform, or give it the same type.`,
       ),
   );
+  return [...interfaces, ...changed];
+}
+
+/** Such as `__resolveType`. */
+function isSpecial(field: string): boolean {
+  return field.startsWith('__');
 }

@@ -23,7 +23,7 @@ export type Resolver = GraphQLFieldResolver<unknown, unknown>;
 
 /** A resolver as `stitchSchemas` takes it. */
 export interface ResolverConfig {
-  readonly selectionSet?: string | ((node: FieldNode) => SelectionSetNode);
+  readonly selectionSet?: string;
   readonly resolve?: Resolver;
 }
 
@@ -58,10 +58,7 @@ export function isRequirementKey(step: string | number): boolean {
 }
 
 /** Gives the fields of a requirement their keys. */
-export function underOurKeys(
-  type: string,
-  { selections, ...set }: SelectionSetNode,
-): SelectionSetNode {
+function underOurKeys(type: string, { selections, ...set }: SelectionSetNode): SelectionSetNode {
   return {
     ...set,
     selections: selections.map((selection): SelectionNode => {
@@ -217,16 +214,7 @@ export function requirementsOf({
   return [...resolvers.flatMap((map) => Object.entries(map)), ...merges].flatMap(([type, fields]) =>
     Object.entries(fields as object).flatMap(([field, config]: [string, unknown]) => {
       const { selectionSet } = (config ?? {}) as Pick<ResolverConfig, 'selectionSet'>;
-      return selectionSet === undefined
-        ? []
-        : [{ type, field, selectionSet: textOf(selectionSet, field) }];
+      return selectionSet === undefined ? [] : [{ type, field, selectionSet }];
     }),
   );
-}
-
-function textOf(selectionSet: NonNullable<ResolverConfig['selectionSet']>, field: string): string {
-  if (typeof selectionSet === 'string') return selectionSet;
-  // It passes the arguments of the field on: without any, it has the same fields.
-  const name = { kind: Kind.NAME, value: field } as const;
-  return print(selectionSet({ kind: Kind.FIELD, name, arguments: [] }));
 }

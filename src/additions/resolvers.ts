@@ -20,7 +20,6 @@ import { executionWith } from './execution.ts';
 import { fitting } from './fitting.ts';
 import {
   textUnderOurKeys,
-  underOurKeys,
   withMergeKeys,
   withoutPath,
   withPlainNames,
@@ -46,33 +45,24 @@ export function preparedResolvers(resolvers: readonly IResolvers[], keys: MergeK
 }
 
 /**
- * Returns resolvers for the fields of types that only a company has: as others of its fields, they may return lists, and
- * `{ id }` of a record.
+ * Returns resolvers for the fields of types that only a company has, unless it has its own: as others of its fields, they
+ * may return lists, and `{ id }` of a record.
  *
  * @param isKnown whether a service has the type
  */
 export function defaultResolvers(
   documents: readonly DocumentNode[],
   isKnown: (type: string) => boolean,
-  resolvers: readonly IResolvers[],
 ): IResolvers {
   const types = documents
     .flatMap((document) => document.definitions)
     .filter((definition) => definition.kind === Kind.OBJECT_TYPE_DEFINITION)
     .filter(({ name }) => !isKnown(name.value))
-    .map(({ name, interfaces = [], fields = [] }) => {
-      const inherited = [name, ...interfaces.map((node) => node.name)];
-      const unresolved = fields.filter(
-        (field) => !inherited.some((type) => isResolved(resolvers, type.value, field.name.value)),
-      );
-      const entries = unresolved.map((field) => [field.name.value, defaultFieldResolver]);
+    .map(({ name, fields = [] }) => {
+      const entries = fields.map((field) => [field.name.value, defaultFieldResolver]);
       return [name.value, Object.fromEntries(entries)] as const;
     });
   return Object.fromEntries(types);
-}
-
-function isResolved(resolvers: readonly IResolvers[], type: string, field: string): boolean {
-  return resolvers.some((map) => field in ((map[type] ?? {}) as object));
 }
 
 type Entries = Readonly<Record<string, unknown>>;
@@ -101,10 +91,7 @@ function preparedResolver(
   const { selectionSet, resolve = defaultFieldResolver } = config;
   return {
     ...config,
-    ...(typeof selectionSet === 'string' && { selectionSet: textUnderOurKeys(type, selectionSet) }),
-    ...(typeof selectionSet === 'function' && {
-      selectionSet: (node) => underOurKeys(type, selectionSet(node)),
-    }),
+    ...(selectionSet !== undefined && { selectionSet: textUnderOurKeys(type, selectionSet) }),
     resolve: (parent, args, context, info) =>
       returned(resolve(withPlainNames(type, parent), args, context, info), info.returnType, {
         info,

@@ -2,7 +2,6 @@ import type { SubschemaConfig } from '@graphql-tools/delegate';
 import { stitchSchemas } from '@graphql-tools/stitch';
 import {
   assertValidSchema,
-  isInterfaceType,
   parse,
   validate,
   type DocumentNode,
@@ -64,7 +63,7 @@ export function withAdditions(
   }
   refuse(source, mistakesBefore(served.schema, added));
   const schema = stitched(served, added, delegate);
-  refuse(source, mistakesAfter(served.schema, schema));
+  refuse(source, mistakesAfter(served.schema, schema, added));
   checkScopes(served.writtenScopes, schema);
   const scopes = scopesWithAdditions(schema, served, added);
   return {
@@ -116,13 +115,12 @@ function stitched(
   };
   const all = [service, ...subschemas.map(ofOtherService)];
   const isKnown = (type: string) => all.some(({ schema }) => schema.getType(type));
-  const byDefault = defaultResolvers(documents, isKnown, resolvers);
+  const byDefault = defaultResolvers(documents, isKnown);
   try {
     const schema = stitchSchemas({
       subschemas: all.map(mergedUnderOurKeys),
       typeDefs: [rootsOf(servedSchema), ...documents],
       resolvers: preparedResolvers([byDefault, ...resolvers], mergeKeysOf(all)),
-      inheritResolversFromInterfaces: true,
     });
     schema.description = servedSchema.description;
     assertValidSchema(schema);
@@ -156,14 +154,10 @@ function scopesWithAdditions(
 ): ScopesByPlace {
   const places = new Map(served.scopes);
   if (places.size === 0) return places;
-  const required = requirementsOf(added).flatMap(({ type, field, selectionSet }) => {
-    const parent = schema.getType(type);
-    const types = isInterfaceType(parent) ? schema.getPossibleTypes(parent) : [{ name: type }];
-    return types.map(({ name }) => ({
-      place: `${name}.${field}`,
-      fragment: parse(`fragment Required on ${name} ${selectionSet}`),
-    }));
-  });
+  const required = requirementsOf(added).map(({ type, field, selectionSet }) => ({
+    place: `${type}.${field}`,
+    fragment: parse(`fragment Required on ${type} ${selectionSet}`),
+  }));
   // A required field may be an added field too.
   for (let grows = true; grows;) {
     const grown = required.map(({ place, fragment }) =>

@@ -3,8 +3,6 @@ import {
   type MergedTypeConfig,
   type SubschemaConfig,
 } from '@graphql-tools/delegate';
-import { forwardArgsToSelectionSet } from '@graphql-tools/stitch';
-import { parseSelectionSet } from '@graphql-tools/utils';
 import { GraphQLError, type GraphQLSchema } from 'graphql';
 import type { Additions } from '../../src/additions/additions.ts';
 import { failure, makeExecutableSchema, pageOf } from '../service/lists.ts';
@@ -102,6 +100,7 @@ export const requiring = (
   say: (value: string) => unknown = (value) => value,
   selectionSet: unknown = `{ ${field} }`,
 ) => ({ selectionSet, resolve: (parent: Fields) => say(String(parent[field])) }) as never;
+const length = requiring('name', (name) => name.length);
 /** What a resolver got. */
 const seen = {
   selectionSet: '{ __typename id name }',
@@ -130,7 +129,7 @@ function peopleAdditions(prefix = ''): Additions {
       extend interface ${prefix}Named { length: Int! }
       extend type ${prefix}Person {
         shout: String! fixed: String! seen: String! length: Int! pay: String contact: String
-        renamed: String byFunction: String forwarded(x: Int): String
+        renamed: String
         strict: String! late: String told: String
       }
       extend type ${prefix}Robot { shout: String! seen: String! length: Int! }
@@ -144,11 +143,11 @@ function peopleAdditions(prefix = ''): Additions {
       extend type Mutation { praise(id: ID!): ${prefix}Person }
     `,
     resolvers: {
-      [`${prefix}Named`]: { length: requiring('name', ({ length }) => length) },
       [`${prefix}Person`]: {
         shout: requiring('name', (name) => `${name}!`),
         fixed: () => 'fixed',
         seen,
+        length,
         pay: requiring('salary'),
         contact: requiring('email'),
         renamed: {
@@ -156,18 +155,12 @@ function peopleAdditions(prefix = ''): Additions {
           resolve: ({ type, boss, mail }: Fields) =>
             [type, (boss as Fields)['id'], mail].map(String).join(),
         },
-        byFunction: requiring('email', undefined, () => parseSelectionSet('{ email }')),
-        forwarded: requiring(
-          'name',
-          undefined,
-          forwardArgsToSelectionSet('{ name }', { name: [] }),
-        ),
         strict: fail(new TypeError('secret')),
         late: () => Promise.reject(new TypeError('secret')),
         told: fail(new GraphQLError('Ask the owner.', { extensions: { code: 'OWN' } })),
       },
-      [`${prefix}Robot`]: { shout: requiring('maker', (maker) => `${maker}!`), seen },
-      Labelled: { caps: ({ label }: Fields) => String(label).toUpperCase() },
+      [`${prefix}Robot`]: { shout: requiring('maker', (maker) => `${maker}!`), seen, length },
+      Badge: { caps: ({ label }: Fields) => String(label).toUpperCase() },
       Query: {
         top: () => [{ id: '2' }, null, Promise.resolve({ id: '1' })],
         best: () => Promise.resolve(['1', '2', '3'].map((id) => ({ id }))),

@@ -96,8 +96,8 @@ const ADDITIONS: Additions = {
         skipTypeMerging: true,
       }) as never,
     },
-    Named: { label: requiring('nick') },
-    Person: { farewell: requiring('rank') },
+    Robot: { label: requiring('nick') },
+    Person: { label: requiring('nick'), farewell: requiring('rank') },
   },
   subschemas: [
     // It has the same personal data.
@@ -265,7 +265,7 @@ describe('the SDL of the subgraph', () => {
     expect(compose([published]).errors).toBeUndefined();
     expect(scopesIn(sdl)).toEqual({
       pii: words(`
-        Mutation.mail Person.boss Person.byFunction Person.contact Person.email Person.farewell
+        Mutation.mail Person.boss Person.contact Person.email Person.farewell
         Person.fixed Person.label Person.nick Person.rank Person.renamed
         Query.allNotes Query.note Query.notes Query.notesConnection`),
       // A type has them wherever it is returned.
