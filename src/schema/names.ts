@@ -42,16 +42,12 @@ export interface ServedNames {
 
 /**
  * The names under which the upstream's types and root fields are served. The root types keep their names. A prefix is
- * put before all other types, and before the fields of the root types. These types are renamed to `Upstream…`:
- *
- * - `PageInfo` if connections are served: the name is Relay's, and shared across a supergraph;
- * - without a prefix, `Query`, `Mutation` and `Subscription` if they are not root types: in SDL they would be taken
- *   for root types, and composition refuses them (Federation, ROOT_QUERY_USED);
- * - without a prefix, `_Any`, `_Entity` and `_Service`, which every subgraph has.
+ * put before all other types, and before the fields of the root types. `PageInfo` becomes `UpstreamPageInfo` if connections
+ * are served: the name is Relay's, and shared across a supergraph.
  *
  * @param prefix of SCHEMA_PREFIX, or empty
  * @param servesConnections whether `PageInfo` is Relay's
- * @throws OperatorMistake if a new name is taken, or the upstream has a field of a router's name
+ * @throws OperatorMistake if a new name is taken, or the upstream has names that a supergraph needs
  */
 export function servedNames(
   snapshot: GraphQLSchema,
@@ -64,15 +60,11 @@ export function servedNames(
   const fields = new Map(
     Object.keys(query?.getFields() ?? {}).map((name) => [derived(name), name]),
   );
-  checkNames(query?.name, fields);
-  const renamed = [
-    ...(servesConnections ? [RELAY_PAGE_INFO] : []),
-    ...(prefix === '' ? [...ROOTS, ...ROUTER_TYPES] : []),
-  ];
+  if (prefix === '') checkNames(snapshot);
   const served = new Map(
     Object.values(snapshot.getTypeMap()).map((type) => {
       const { name } = type;
-      const free = renamed.includes(name) ? `Upstream${name}` : name;
+      const free = servesConnections && name === RELAY_PAGE_INFO ? `Upstream${name}` : name;
       return [name, keepsName(type, snapshot) ? name : prefix + free] as const;
     }),
   );
@@ -107,13 +99,18 @@ export function servedNames(
   };
 }
 
-/** @param fields the served fields of Query */
-function checkNames(query: string | undefined, fields: ReadonlyMap<string, string>): void {
-  const ofRouter = ROUTER_FIELDS.find((name) => fields.has(name));
-  if (ofRouter === undefined) return;
+/** Types with the names of root types would be taken for these in SDL, and each subgraph has those of routers. */
+function checkNames(snapshot: GraphQLSchema): void {
+  const fields = Object.keys(snapshot.getQueryType()?.getFields() ?? {}).filter(isRouterField);
+  const types = [...ROOTS, ...ROUTER_TYPES].filter((name) => {
+    const type = snapshot.getType(name);
+    return type && !keepsName(type, snapshot);
+  });
+  const [taken] = [...fields, ...types];
+  if (taken === undefined) return;
   throw new OperatorMistake(
-    `The service has a field ${query}.${ofRouter} of its own, but a Federation subgraph needs that name for another purpose. ` +
-      'Set SCHEMA_PREFIX, which renames the field, or remove the field from the schema snapshot.',
+    `The service has ${taken} of its own, but a supergraph needs that name for another purpose. ` +
+      'Set SCHEMA_PREFIX, which renames it, or remove it from the schema snapshot.',
   );
 }
 

@@ -98,7 +98,7 @@ test('with SCHEMA_PREFIX, persons are resolved under their prefixed name, beside
 const renamedRoots = `${readFileSync('schema/upstream.graphql', 'utf8')
   .replace('schema {', '"All about people." schema { mutation: MutationRoot')
   .replaceAll(/\bQuery\b/g, 'QueryRoot')}
-  type MutationRoot { rename(id: ID!): Person } type Query { name: String }`;
+  type MutationRoot { rename(id: ID!): Person }`;
 const sharedPageInfo = `type Query { info: PageInfo }
   type PageInfo { hasNextPage: Boolean! hasPreviousPage: Boolean! startCursor: String endCursor: String }`;
 const badges = `

@@ -36,7 +36,6 @@ export const WORLDS: Readonly<Record<string, () => World>> = {
   'rich with a prefix': () => worldOf(richSchema(), { prefix: 'Recruiting' }),
   results: () => worldOf(resultsSchema()),
   'results that are errors': () => worldOf(resultsSchema({ managers: false })),
-  names: () => ({ ...worldOf(renamedSchema()), mutates: true }),
   'names with a prefix': () => ({
     ...worldOf(renamedSchema(), { prefix: 'Recruiting' }),
     mutates: true,
