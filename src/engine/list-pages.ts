@@ -33,7 +33,6 @@ import { selectedFields } from './selected-fields.ts';
 import {
   failedForSize,
   isTooBig,
-  NullValue,
   readServiceAnswer,
   rootValue,
   ServiceFailure,
@@ -242,10 +241,7 @@ export class ListPages {
     const lists = this.#keys.map((key) => (isNullList(page[key]) ? [] : page[key]));
     const { pageInfo } = page;
     if (!lists.every(Array.isArray) || !isJsonObject(pageInfo)) {
-      if (errors.length === 0) {
-        if (value !== null || after !== null) throw noPage();
-        throw new PageFailedError('', { cause: new NullValue() });
-      }
+      if (errors.length === 0) throw noPage();
       const cause = new ServiceFailure(errors);
       const isInside = read.kind !== 'failure' && placed.errors.some(({ path }) => path.length > 0);
       // What the service does not execute at all is wrong for every page; a record that fails says nothing of cursors.

@@ -99,16 +99,10 @@ export class ServiceFailure extends GraphQLError {
 
 /** Returns the errors of an answer for what was thrown while a value was made. @param path of the value */
 export function errorsAt(thrown: unknown, path: Path): AnswerError[] {
-  if (thrown instanceof NullValue) return [];
   if (thrown instanceof ServiceFailure) {
     return thrown.errors.map((error) => ({ service: { ...error, path } }));
   }
   return [{ thrown, path }];
-}
-
-/** Thrown where the service returned null without an error, as its schema allows: the derived field is null as well. */
-export class NullValue extends Error {
-  override readonly name = 'NullValue';
 }
 
 /** Whether the service refused a request because it asks for too much: fewer records may be accepted. */

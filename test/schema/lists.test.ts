@@ -26,7 +26,7 @@ function over(sdl: string, resolvers: Resolvers): Promise<World> {
   return startGatewayOverService({ schema }, { snapshot });
 }
 
-test('a list that is null gives null, one without items no records, and an empty first page is skipped', async () => {
+test('a page that is null is an error, one without items no records, and an empty first page is skipped', async () => {
   await using gateway = await over(
     `type Query { gone(%): RowPage empty(%): RowPage late(%): RowPage }
      type Row { id: ID! } type RowPage { items: [Row!] pageInfo: PageInfo! }`,
@@ -53,6 +53,9 @@ test('a list that is null gives null, one without items no records, and an empty
       allLate: [{ id: '1' }],
       lateConnection: { nodes: [{ id: '1' }] },
     },
+    errors: ['allGone', 'goneConnection'].map((field) =>
+      expect.objectContaining({ path: [field], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }),
+    ),
   });
 });
 
