@@ -28,8 +28,6 @@ import {
 } from './config/values.ts';
 import { OperatorMistakes } from './errors.ts';
 
-export { withFieldScopes } from './config/auth.ts';
-
 /** The checked settings of a gateway, from the environment. */
 export type Config = Readonly<ReturnType<typeof toConfig>>;
 

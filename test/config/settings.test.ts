@@ -7,9 +7,9 @@ import {
   readConfig,
   readNamedSettings,
   variables,
-  withFieldScopes,
   type Config,
 } from '../../src/config.ts';
+import { withFieldScopes } from '../../src/config/auth.ts';
 import { OperatorMistakes } from '../../src/errors.ts';
 
 const SERVICE = { RECRUITING_URL: 'https://api.example.com' };
