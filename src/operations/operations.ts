@@ -158,12 +158,8 @@ class CheckedDocument<Plan> {
   /** Errors are not kept: each has a stack, and whoever gets one may change it. */
   errors(): readonly GraphQLError[] {
     if (this.#isValid) return NONE;
-    const { introspection } = this.rules;
-    const errors = validationErrors(this.node, {
-      ...this.rules,
-      hasBrokenFragments: this.excess === 'broken',
-      hideSuggestions: !introspection,
-    });
+    const hasBrokenFragments = this.excess === 'broken';
+    const errors = validationErrors(this.node, { ...this.rules, hasBrokenFragments });
     this.#isValid = errors.length === 0;
     return errors;
   }

@@ -18,10 +18,10 @@ import { codedError } from '../errors.ts';
 
 interface ValidationRules {
   readonly schema: GraphQLSchema;
+  /** If false, introspection is an error, and messages suggest no names. */
   readonly introspection: boolean;
   /** If true, only errors of fragments are reported: the other rules might not terminate. */
   readonly hasBrokenFragments: boolean;
-  readonly hideSuggestions: boolean;
   /** Whether the names that the gateway adds to its requests are allowed: added fields delegate with them. Default: false. */
   readonly allowsReservedNames?: boolean | undefined;
 }
@@ -31,14 +31,14 @@ export function validationErrors(
   document: DocumentNode,
   rules: ValidationRules,
 ): readonly GraphQLError[] {
-  const { schema, introspection, hasBrokenFragments, hideSuggestions } = rules;
+  const { schema, introspection, hasBrokenFragments } = rules;
   if (hasBrokenFragments) return validate(schema, document, FRAGMENT_RULES);
   const all = [
     ...RULES,
     ...(rules.allowsReservedNames ? [] : [noReservedNames]),
     ...(introspection ? [] : [NoSchemaIntrospectionCustomRule]),
   ];
-  return validate(schema, document, all, { hideSuggestions });
+  return validate(schema, document, all, { hideSuggestions: !introspection });
 }
 
 const FRAGMENT_RULES = [UniqueFragmentNamesRule, NoUnusedFragmentsRule, NoFragmentCyclesRule];
