@@ -1,4 +1,4 @@
-import { isSchema, parse } from 'graphql';
+import { isSchema } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import * as v from 'valibot';
 import { OperatorMistake } from '../errors.ts';
@@ -52,21 +52,6 @@ const subschema = v.custom(
   'must be { schema, executor }, with a GraphQLSchema and a function: build SDL, as in buildSchema(sdl), and await a promise',
 );
 
-const typeDefs = v.pipe(
-  v.unknown(),
-  v.rawCheck(({ dataset, addIssue }) => {
-    for (const each of [dataset.value].flat(Infinity)) {
-      if (typeof each !== 'string') continue;
-      try {
-        parse(each);
-      } catch (error) {
-        // With the line and the column.
-        addIssue({ message: `must be SDL: ${String(error)}` });
-      }
-    }
-  }),
-);
-
 /** The rest of what is passed on to graphql-tools is checked by it. */
 const shape = v.pipe(
   v.custom(
@@ -76,7 +61,7 @@ const shape = v.pipe(
   v.strictObject(
     {
       plugins: v.optional(v.array(plugin, 'must be a list of plugins, as in [useSentry()]')),
-      typeDefs: v.optional(typeDefs),
+      typeDefs: v.optional(v.unknown()),
       resolvers: v.optional(v.unknown()),
       subschemas: v.optional(
         v.array(subschema, 'must be a list of services, as in [{ schema, executor }]'),

@@ -132,7 +132,6 @@ test.each<[string, string | undefined, RegExp]>([
   ['uses defineConfig', DEFINED, /must be a plugin/],
   ['has a service of SDL', exporting("subschemas: [{ schema: 'x' }]"), /with a GraphQLSchema/],
   ['has one service', exporting('subschemas: {}'), /must be a list of services/],
-  ['has types that are not SDL', exporting("typeDefs: ['type A {']"), /Syntax Error/],
 ])('a configuration file that %s is reported with where and why', async (what, text, why) => {
   const name = `${what.replaceAll(' ', '-')}.ts`;
   const GATEWAY_CONFIG = text === undefined ? folder.file(name) : written(name, text);
