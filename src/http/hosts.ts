@@ -51,7 +51,7 @@ function namesOf(
 }
 
 /** @param name without the brackets around an IPv6 address */
-export function isLoopback(name: string): boolean {
+function isLoopback(name: string): boolean {
   // *.localhost is reserved and never resolved by DNS (RFC 6761, 6.3), so that no attacker can own a name in it.
   return /^(.+\.)?localhost$/.test(name) || /^127(\.\d+){3}$/.test(name) || name === '::1';
 }
@@ -62,7 +62,7 @@ function isUnownable(name: string): boolean {
 }
 
 /** The canonical form of a name: in lower case, without port, brackets, and the final dot of the DNS root. */
-export function plainHost(host: string): string {
+function plainHost(host: string): string {
   const address = `http://${isIP(host) === 6 ? `[${host}]` : host}`;
   const { hostname } = URL.canParse(address) ? new URL(address) : { hostname: host };
   return hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
