@@ -77,7 +77,9 @@ function grouped(
         collect(selection.selectionSet.selections, directives, condition);
         continue;
       }
-      const fragment = fragments.get(selection.name.value)!;
+      const fragment = fragments.get(selection.name.value);
+      // Before validation, a document may spread one that it does not have.
+      if (!fragment) continue;
       if (fragment.directives && fragment.directives.length > 0) {
         directives = [...directives, fragment.directives];
       }

@@ -13,7 +13,7 @@ import {
 } from 'graphql';
 import { means, OperatorMistake } from '../errors.ts';
 import { hasFields } from '../schema/derived.ts';
-import { fieldsByKey } from '../selections.ts';
+import { selectedFields } from '../engine/selected-fields.ts';
 import { GatewayFailure, type Gateway } from './gateway.ts';
 
 /** What is exported, as it was typed. */
@@ -84,7 +84,7 @@ function keysOf(fields: string): string[] {
   try {
     const [only, ...others] = parse(`{${fields}\n}`).definitions;
     if (only?.kind === Kind.OPERATION_DEFINITION && others.length === 0) {
-      return [...fieldsByKey(only.selectionSet.selections, new Map()).keys()];
+      return selectedFields(only.selectionSet, new Map()).map(({ key }) => key);
     }
     throw new GraphQLError('it closes a bracket that it did not open.');
   } catch (error) {

@@ -8,7 +8,8 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import { codedError } from '../errors.ts';
-import { fieldsByKey, fragmentsOf, selectionsOf, type Fragments } from '../selections.ts';
+import { fieldsBelow, selectedFields } from '../engine/selected-fields.ts';
+import { fragmentsOf, type Fragments } from '../selections.ts';
 
 export interface Limits {
   readonly maxTokens: number;
@@ -182,12 +183,12 @@ function mostRepeatedField(
   fragments: Fragments,
 ): { readonly name: string; readonly times: number } {
   let most = { name: '', times: 0 };
-  const places = [selectionSet.selections];
+  const places = [selectedFields(selectionSet, fragments)];
   for (let place = places.pop(); place; place = places.pop()) {
-    for (const [name, nodes] of fieldsByKey(place, fragments)) {
-      if (nodes.length > most.times) most = { name, times: nodes.length };
-      const below = selectionsOf(nodes);
-      if (below.length > 0) places.push(below);
+    for (const field of place) {
+      const { key, uses } = field;
+      if (uses.length > most.times) most = { name: key, times: uses.length };
+      places.push(fieldsBelow(field, fragments));
     }
   }
   return most;
