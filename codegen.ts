@@ -22,7 +22,7 @@ import relay from './examples/relay/gateway.config.ts';
 const readFile = (path: string) => readFileSync(path, 'utf8');
 const settings = readConfig({}, readFile);
 const { schemaPath } = settings;
-const overrides = readAdaptersFile(schemaPath, { readFile });
+const overrides = readAdaptersFile(schemaPath);
 const snapshot = readFile(schemaPath);
 const served = servedOffline(snapshot, settings, overrides);
 const rich = servedOffline(readFile('schema/rich.graphql'), settings, undefined, relay);

@@ -31,7 +31,7 @@ export async function schemaCheck(_options: object, terminal: Terminal): Promise
   const config = readSchemaConfig(terminal);
   try {
     const { schemaPath, upstreamTimeoutMs } = config;
-    const { schema } = readSnapshot(readSnapshotFile(schemaPath, terminal), schemaPath);
+    const { schema } = readSnapshot(readSnapshotFile(schemaPath), schemaPath);
     const live = await liveSchema(terminal, upstreamTimeoutMs);
     const difference = await compareSchemas(schema, live.schema);
     const { service } = live;
@@ -65,9 +65,7 @@ function listed(difference: SchemaDifference): string {
 /** Writes the live schema into the snapshot, and prints the differences. */
 export async function schemaPull(_options: object, terminal: Terminal): Promise<void> {
   const { schemaPath: path, upstreamTimeoutMs } = readSchemaConfig(terminal);
-  const before = existsSync(path)
-    ? readSnapshot(readSnapshotFile(path, terminal), path).schema
-    : undefined;
+  const before = existsSync(path) ? readSnapshot(readSnapshotFile(path), path).schema : undefined;
   const live = await liveSchema(terminal, upstreamTimeoutMs);
   const difference = before && (await compareSchemas(before, live.schema));
   if (difference && isEqual(difference)) {

@@ -33,8 +33,8 @@ export async function schemaExplain(_options: object, terminal: Terminal): Promi
 
 function schemaSettings(terminal: Terminal) {
   const config = readSchemaConfig(terminal);
-  const snapshot = readSnapshotFile(config.schemaPath, terminal);
-  return { config, snapshot, overrides: readAdaptersFile(config.schemaPath, terminal) };
+  const snapshot = readSnapshotFile(config.schemaPath);
+  return { config, snapshot, overrides: readAdaptersFile(config.schemaPath) };
 }
 
 /** Reads only the settings for schemas, because these commands need none for callers. */

@@ -59,13 +59,13 @@ async function sandboxInside(closeAtEnd: CloseAtEnd): Promise<ServiceAccess> {
  * @throws Error with a message for the operator
  */
 export async function openGateway(access: ServiceAccess, setup: Setup): Promise<Gateway> {
-  const { config, added, machine, hasCallers, closeAtEnd } = setup;
+  const { config, added, hasCallers, closeAtEnd } = setup;
   return closeAtEnd(
     await createGateway({
       ...managedParts(access, setup),
-      snapshot: readSnapshotFile(config.schemaPath, machine),
-      overrides: readAdaptersFile(config.schemaPath, machine),
-      trustedDocuments: readTrustedDocumentsFile(config.trustedDocuments, machine),
+      snapshot: readSnapshotFile(config.schemaPath),
+      overrides: readAdaptersFile(config.schemaPath),
+      trustedDocuments: readTrustedDocumentsFile(config.trustedDocuments),
       plugins: added?.plugins,
       additions: added,
       isSandbox: config.recruitingUrl === undefined,

@@ -1,13 +1,11 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { OperatorMistake } from '../errors.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
-import type { Machine } from './machine.ts';
-
-type ReadFile = Pick<Machine, 'readFile'>;
 
 /** Reads the schema snapshot, SDL or JSON. @throws OperatorMistake when it cannot be read, or is not a schema */
-export function readSnapshotFile(path: string, machine: ReadFile): string {
-  const text = readText(path, machine, 'Set RECRUITING_SCHEMA to the file that holds the schema.')!;
+export function readSnapshotFile(path: string): string {
+  const text = readText(path, 'Set RECRUITING_SCHEMA to the file that holds the schema.');
   readSnapshot(text, path);
   return text;
 }
@@ -16,32 +14,25 @@ export function readSnapshotFile(path: string, machine: ReadFile): string {
  * Reads adapters.json beside the schema snapshot; undefined if there is none. Its content is checked when the schema
  * is made.
  */
-export function readAdaptersFile(schemaPath: string, machine: ReadFile): unknown {
+export function readAdaptersFile(schemaPath: string): unknown {
   const path = join(dirname(schemaPath), 'adapters.json');
-  return readJson(path, machine, 'Correct it, or remove it to derive everything by shape.', {
-    mayBeMissing: true,
-  });
+  if (!existsSync(path)) return undefined;
+  return readJson(path, 'Correct it, or remove it to derive everything by shape.');
 }
 
 /**
  * Reads the manifest of trusted documents; undefined if none is configured. Its content is checked when the schema
  * is made.
  */
-export function readTrustedDocumentsFile(path: string | undefined, machine: ReadFile): unknown {
-  return path === undefined ? undefined : readJson(path, machine, TRUSTED);
+export function readTrustedDocumentsFile(path: string | undefined): unknown {
+  return path === undefined ? undefined : readJson(path, TRUSTED);
 }
 
 const TRUSTED =
   'TRUSTED_DOCUMENTS must be the path of a manifest of operations; without it, every operation is accepted.';
 
-interface Options {
-  /** Default: false. */
-  readonly mayBeMissing?: boolean;
-}
-
-function readJson(path: string, machine: ReadFile, advice: string, options?: Options): unknown {
-  const text = readText(path, machine, advice, options);
-  if (text === undefined) return undefined;
+function readJson(path: string, advice: string): unknown {
+  const text = readText(path, advice);
   try {
     return JSON.parse(text);
   } catch (error) {
@@ -49,18 +40,11 @@ function readJson(path: string, machine: ReadFile, advice: string, options?: Opt
   }
 }
 
-/** @returns undefined only for a file that may be missing */
-function readText(
-  path: string,
-  { readFile }: ReadFile,
-  advice: string,
-  { mayBeMissing = false }: Options = {},
-): string | undefined {
+function readText(path: string, advice: string): string {
   try {
-    return readFile(path);
+    return readFileSync(path, 'utf8');
   } catch (error) {
     const { code = 'unknown error' } = error as { code?: string };
-    if (mayBeMissing && code === 'ENOENT') return undefined;
     throw new OperatorMistake(`${path} cannot be read (${code}). ${advice}`);
   }
 }
