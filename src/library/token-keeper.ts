@@ -56,8 +56,8 @@ export interface TokenKeeper {
     replays?: number,
   ): Promise<AccessToken | undefined>;
   /**
-   * `fetch` with the access token, to any address: send it only to services that may see it. It waits for a token until
-   * the signal of the request is aborted, 30 s at most. A request that is answered with 401 is sent again with another
+   * `fetch` with the access token, to any address: send it only to services that may see it. It waits for a token,
+   * 30 s at most, whatever the signal of the request says. A request that is answered with 401 is sent again with another
    * token, at most three times. The 401 is returned if there is none, if the keeper was closed, or if the body is a stream,
    * which can be sent only once; the next request then has the new token.
    *
@@ -128,8 +128,7 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
     afterRefusal,
     fetch: async (input, init) => {
       const isStream = isSentOnce(input) || isSentOnce(init);
-      const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
-      let current = await unlessAborted(signal, token());
+      let current = await token();
       for (let replays = 0; ; replays += 1) {
         const request = new Request(input, init);
         request.headers.set('authorization', `Bearer ${current.value}`);
@@ -137,7 +136,7 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
         if (response.ok) keeper.accepted(current);
         if (response.status !== 401) return response;
         const challenge = response.headers.get('www-authenticate') ?? '';
-        const other = await unlessAborted(signal, afterRefusal(current, challenge, replays));
+        const other = await afterRefusal(current, challenge, replays);
         if (!other) keeper.refused(current);
         if (!other || isStream) return response;
         await response.body?.cancel();
@@ -162,20 +161,6 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
 async function awake<T>(work: () => Promise<T>): Promise<T> {
   const timer = setInterval(() => {}, 2 ** 30);
   return work().finally(() => clearInterval(timer));
-}
-
-/** Only the waiting ends with the signal: an exchange belongs to the process. */
-async function unlessAborted<T>(signal: AbortSignal | undefined, waited: Promise<T>): Promise<T> {
-  if (!signal) return waited;
-  const left = Promise.withResolvers<never>();
-  const leave = () => left.reject(signal.reason as Error);
-  if (signal.aborted) leave();
-  signal.addEventListener('abort', leave);
-  try {
-    return await Promise.race([left.promise, waited]);
-  } finally {
-    signal.removeEventListener('abort', leave);
-  }
 }
 
 const NO_PAIR =

@@ -27,35 +27,6 @@ test.each<[string, (url: string) => Parameters<typeof fetch>, statuses: number[]
   expect(service.exchanges).toMatchObject([{ refreshToken: signIn.refresh_token }]);
 });
 
-test.each<[string, (url: string, signal: AbortSignal) => Parameters<typeof fetch>]>([
-  ['its options', (url, signal) => [url, { signal }]],
-  ['its Request', (url, signal) => [new Request(url, { signal })]],
-])(
-  'fetch ends with the signal of %s while a token is exchanged, and the exchange goes on',
-  async (_where, sent) => {
-    const refusal = Promise.withResolvers<void>();
-    const meansExpired = () => {
-      refusal.resolve();
-      return true;
-    };
-    const { keeper, url, service, signIn } = await openKeeper({ meansExpired });
-    const exchange = service.tokenAnswers.hold('before');
-    const imported = keeper.import(signIn);
-    await exchange.arrived;
-    const leaving = new AbortController();
-    const left = keeper.fetch(...sent(url, leaving.signal)).catch(String);
-    await refusal.promise;
-    leaving.abort('left');
-    expect(await left).toBe('left');
-    exchange.release();
-    expect(await imported).toBe('imported');
-    expect((await keeper.fetch(new Request(url))).status).toBe(200);
-    expect(service.exchanges).toHaveLength(1);
-    const gone = keeper.fetch(...sent(url, AbortSignal.abort('gone')));
-    expect(await gone.catch(String)).toBe('gone');
-  },
-);
-
 test('a token without a lifetime lives an hour, also before it was exchanged', async () => {
   const withoutLifetime = { access_token: 'access', refresh_token: 'refresh' };
   const next = json({ access_token: 'next', refresh_token: 'next' });
