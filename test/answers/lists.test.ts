@@ -65,6 +65,15 @@ test.each(WAYS)('errors of records in %s have the path of the caller', async (_,
   expect(errors).toContainEqual({ message: 'Of another name.', path: [...at, 2, 'name'] });
 });
 
+test('errors of records in edges have the aliases of the caller', async () => {
+  world.service.answer(withErrors([{ message: 'Locked.', path: ['persons', 'items', 1, 'name'] }]));
+  const { errors } = await world.ask(
+    '{ personsConnection(first: 3) { rows: edges { who: node { id name: firstName } } } }',
+  );
+  const path = ['personsConnection', 'rows', 1, 'who', 'name'];
+  expect(errors).toEqual([{ message: 'Locked.', path }]);
+});
+
 test.each(WAYS)(
   'an error without data fails %s with the words of the service',
   async (field, query) => {

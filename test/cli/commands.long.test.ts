@@ -83,6 +83,10 @@ const adapters = (content: string | object) => {
   written('adapters.json', content);
   return schema('type Query { a: Int }');
 };
+const adaptersFolder = () => {
+  written('folder/adapters.json/file', '');
+  return { RECRUITING_SCHEMA: written('folder/upstream.graphql', 'type Query { a: Int }') };
+};
 const NO_LIST = { fields: { 'Query.a': { page: 3 } } };
 const belowFile = () => ({
   RECRUITING_URL: 'http://127.0.0.1:9',
@@ -98,6 +102,12 @@ test.each<[string, () => Record<string, string>, number, RegExp]>([
   ['no schema', () => ({ RECRUITING_SCHEMA: nowhere }), 2, /nowhere cannot be read \(ENOENT\)/],
   ['half a schema', () => schema('type Query {'), 2, /upstream\.graphql, line 1/],
   ['an adapters.json that is cut', () => adapters('{ "fields": '), 2, /adapters\.json is not JSON/],
+  [
+    'an adapters.json that cannot be read',
+    adaptersFolder,
+    2,
+    /adapters\.json cannot be read \(EISDIR\)/,
+  ],
   [
     'an adapters.json with a mistake',
     () => adapters(NO_LIST),

@@ -174,6 +174,7 @@ test.each<[Record<string, string>, RegExp]>([
     { RECRUITING_URL: 'http://api.example.com' },
     /^RECRUITING_URL must be a complete URL that begins with https/,
   ],
+  [{ RECRUITING_URL: 'http://127.0.0.1.example.com' }, /^RECRUITING_URL must be .* https/],
   [{ RECRUITING_URL: 'https://u:secret@api.example.com' }, /^RECRUITING_URL must be a plain/],
   [{ RECRUITING_URL: 'https://api.example.com?secret' }, /^RECRUITING_URL must be a plain/],
   [{ RECRUITING_URL: 'https://a.example.com/graphql/' }, /^RECRUITING_URL must be .* \/graphql/],

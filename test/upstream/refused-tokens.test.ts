@@ -56,7 +56,8 @@ test('while a refresh fails, the caller is told when to try again, and only the 
   gateway.service.expire();
   const answer = await gateway.ask(QUERY, { id: 1 });
   const extensions = { code: 'UPSTREAM_UNREACHABLE', retryAfter: 120 };
-  expect(answer).toMatchObject({ errors: [{ extensions }] });
+  const message = expect.stringContaining('Try again in 120 s.') as string;
+  expect(answer).toMatchObject({ errors: [{ message, extensions }] });
   expect(loggedFor(gateway.logged, answer)).toMatch(/^The access token could not be refreshed/);
 });
 

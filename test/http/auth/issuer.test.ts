@@ -55,8 +55,10 @@ test.each<[string, () => readonly unknown[], named: number]>([
   issuer.answer(answering({ keys: keysOf() }));
   const { ask } = await openDoor();
   const unnamed = await issuer.token({}, { kid: undefined });
+  const ofOthers = await issuer.token({ aud: 'others' }, { kid: undefined });
   for (const [token, status] of [
     [unnamed, 200],
+    [ofOthers, 401],
     [await issuer.token(), named],
     [unnamed.slice(0, -20), 401],
   ] as const) {
