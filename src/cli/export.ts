@@ -31,7 +31,9 @@ const STOPPED = 'The export was stopped.';
 
 /** Exports a list to a file or to the standard output. @returns the exit code: see docs/export.md */
 export async function exportList(options: ExportOptions, terminal: Terminal): Promise<number> {
-  const { field, limit = Infinity, url, output: path } = options;
+  const { field, limit = Infinity, url } = options;
+  // `-` is the standard output, as for other programs.
+  const path = options.output === '-' ? undefined : options.output;
   const { stop: signal, stdout, stderr, clock } = terminal;
   await using parts = new AsyncDisposableStack();
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());

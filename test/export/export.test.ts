@@ -114,6 +114,7 @@ test.each<[string, string | undefined, string, string]>([
   ['persons', 'id', '--args status:OPEN', '{"id":"1"}\n{"id":"2"}\n'],
   ['persons', 'id', '--args status:CLOSED --format csv', 'id\n'],
   ['persons', 'a: id ... on Person { b: id }', '--limit 1', '{"a":"1","b":"1"}\n'],
+  ['persons', 'id', '--output - --limit 1', '{"id":"1"}\n'],
   ['personsConnection', 'id', '--limit 1', '{"id":"1"}\n'],
   ['members', OF_MEMBERS, '', IN_PARTS],
   ['members', OF_MEMBERS, '--limit 60', IN_PARTS],
@@ -129,7 +130,7 @@ test.each<[string, string | undefined, string, string]>([
   ['persons', 'id', '--output nobody.csv --args status:CLOSED', 'id\n'],
 ])('the export of %s with the fields %s and "%s"', async (field, fields, options, content) => {
   using others = temporaryFolder();
-  const { code, stdout } = await run(field, fields, options.replace('put ', `put ${others.path}/`));
+  const { code, stdout } = await run(field, fields, options.replace(/put (?=\w)/, `put ${others.path}/`));
   const files = readdirSync(others.path).map((name) => readFileSync(others.file(name), 'utf8'));
   expect([code, stdout + files.join('')]).toEqual([0, content]);
 });
