@@ -130,7 +130,11 @@ test.each<[string, string | undefined, string, string]>([
   ['persons', 'id', '--output nobody.csv --args status:CLOSED', 'id\n'],
 ])('the export of %s with the fields %s and "%s"', async (field, fields, options, content) => {
   using others = temporaryFolder();
-  const { code, stdout } = await run(field, fields, options.replace(/put (?=\w)/, `put ${others.path}/`));
+  const { code, stdout } = await run(
+    field,
+    fields,
+    options.replace(/put (?=\w)/, `put ${others.path}/`),
+  );
   const files = readdirSync(others.path).map((name) => readFileSync(others.file(name), 'utf8'));
   expect([code, stdout + files.join('')]).toEqual([0, content]);
 });
