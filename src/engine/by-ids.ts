@@ -1,7 +1,8 @@
 import type { SelectionNode } from 'graphql';
 import type { ByIdField } from '../schema/derived.ts';
 import type { JsonObject } from './json.ts';
-import { ResultUnion, type ReadResult } from './result-union.ts';
+import type { ServiceError } from './answer.ts';
+import { ResultUnion } from './result-union.ts';
 import { rootValue, type PlacedValue, type ServiceAnswer } from './service-answer.ts';
 import type { Shared } from './shared.ts';
 import { argumentNode, fieldNode, variableDefinitionNode } from './syntax.ts';
@@ -36,10 +37,13 @@ export class ByIds {
     return Object.fromEntries(ids.map((id, at) => [variableAt(at), JSON.parse(id) as unknown]));
   }
 
-  /** @param at the index of the record in the request */
-  read(answer: ServiceAnswer, at: number): PlacedValue & { readonly result: ReadResult } {
+  /** @param at the index of the record in the request @returns with the error that the service returned as data */
+  read(
+    answer: ServiceAnswer,
+    at: number,
+  ): PlacedValue & { readonly failure: ServiceError | undefined } {
     const placed = rootValue(answer, keyAt(at));
-    return { ...placed, result: this.#result.read(placed.value) };
+    return { ...placed, failure: this.#result.failureIn(placed.value) };
   }
 }
 

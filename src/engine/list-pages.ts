@@ -231,10 +231,9 @@ export class ListPages {
     { data }: ServiceAnswer,
     { after, first }: { readonly after: string | null; readonly first: number },
   ): Promise<Page<ListRecord>> {
-    const read = this.#result.read(placed.value);
-    const value = read.kind === 'success' ? read.value : undefined;
-    const page = isJsonObject(value) ? value : {};
-    const errors = read.kind === 'failure' ? [read.error] : placed.errors.map(({ error }) => error);
+    const failure = this.#result.failureIn(placed.value);
+    const page = isJsonObject(placed.value) && !failure ? placed.value : {};
+    const errors = failure ? [failure] : placed.errors.map(({ error }) => error);
     // Without an error, no items are no records.
     const isNullList = (list: unknown) =>
       list === null && errors.length === 0 && isNullableType(this.#adapter.itemsType);
@@ -243,7 +242,7 @@ export class ListPages {
     if (!lists.every(Array.isArray) || !isJsonObject(pageInfo)) {
       if (errors.length === 0) throw noPage();
       const cause = new ServiceFailure(errors);
-      const isInside = read.kind !== 'failure' && placed.errors.some(({ path }) => path.length > 0);
+      const isInside = !failure && placed.errors.some(({ path }) => path.length > 0);
       // What the service does not execute at all is wrong for every page; a record that fails says nothing of cursors.
       if (after === null || data === undefined || isInside) {
         throw new PageFailedError(cause.message, { cause });

@@ -163,15 +163,15 @@ class RecordsById implements RecordLoads {
   ): Promise<(LoadedRecord | Error)[]> {
     return Promise.all(
       ids.map(async (_, at) => {
-        const { errors, result: read } = this.#byIds.read(answer, at);
-        if (read.kind === 'failure') return new ServiceFailure([read.error]);
-        const isNull = read.value === null || read.value === undefined;
+        const { value, errors, failure } = this.#byIds.read(answer, at);
+        if (failure) return new ServiceFailure([failure]);
+        const isNull = value === null || value === undefined;
         if (isNull && errors.length === 0) return null;
         if (answer.data === undefined) return new ServiceFailure(answer.errors);
         // An error without a place may explain any null, but no record.
         const own = errors.filter(({ error }) => isNull || error.path !== undefined);
         const placed = own.map(({ error, path }): AnswerError => ({ service: { ...error, path } }));
-        return this.#textOf(call, read.value ?? null, placed);
+        return this.#textOf(call, value ?? null, placed);
       }),
     );
   }

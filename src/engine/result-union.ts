@@ -16,11 +16,6 @@ import { fieldNode, fragmentNode, orTypename } from './syntax.ts';
  * record itself, and an error as an error, in the words of the service.
  */
 
-/** What the service returned in such a place. */
-export type ReadResult =
-  | { readonly kind: 'success'; readonly value: unknown }
-  | { readonly kind: 'failure'; readonly error: ServiceError };
-
 const TYPE_KEY = '_rs_type';
 
 /** Selects and reads a value of a field, whether it is a result or not. */
@@ -52,15 +47,14 @@ export class ResultUnion {
     ];
   }
 
-  /** Also removes what was selected to find out. */
-  read(value: unknown): ReadResult {
-    if (!this.#result || !isJsonObject(value)) return { kind: 'success', value };
+  /** Returns the error that a value is, if it is one. Also removes what was selected to find out. */
+  failureIn(value: unknown): ServiceError | undefined {
+    if (!this.#result || !isJsonObject(value)) return undefined;
     const type = String(value[TYPE_KEY]);
     // JSON.stringify leaves it out.
     value[TYPE_KEY] = undefined;
     const failure = this.#failures.get(type);
-    if (failure) return { kind: 'failure', error: readFailure(failure, value) };
-    return { kind: 'success', value };
+    return failure && readFailure(failure, value);
   }
 }
 

@@ -26,21 +26,10 @@ export class WayToParent extends ByIds {
    */
   listIn(answer: ServiceAnswer, at: number): PlacedValue {
     const { parent, name } = this.#adapter;
-    const { result, ...placed } = this.read(answer, at);
-    if (result.kind === 'failure') {
-      return { value: null, errors: [{ error: result.error, path: [] }] };
-    }
-    if (!isJsonObject(placed.value) && placed.errors.length === 0) throw gone(parent);
-    return valueBelow(placed, name);
+    const { failure, ...placed } = this.read(answer, at);
+    if (failure) return { value: null, errors: [{ error: failure, path: [] }] };
+    if (isJsonObject(placed.value) || placed.errors.length > 0) return valueBelow(placed, name);
+    const message = `The recruiting service no longer has this ${parent}, so its list cannot be read. Request its parent again.`;
+    throw new PageFailedError(message, { cause: codedError('UPSTREAM_BAD_RESPONSE', message) });
   }
-}
-
-function gone(parent: string): PageFailedError {
-  return failed(
-    `The recruiting service no longer has this ${parent}, so its list cannot be read. Request its parent again.`,
-  );
-}
-
-function failed(message: string): PageFailedError {
-  return new PageFailedError(message, { cause: codedError('UPSTREAM_BAD_RESPONSE', message) });
 }
