@@ -91,7 +91,6 @@ async function listenAdmin(metrics: Metrics, { config, log, closeAtEnd }: Setup)
   collectDefaultMetrics({ register: ofProcess });
   const text = async () => (await metrics.text()) + (await ofProcess.metrics());
   const handler = adminHandler({ ...metrics, text }, log);
-  const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
-  const admin = closeAtEnd(await listen(handler, { host, port, variables, maxConnections: 64 }));
+  const admin = closeAtEnd(await listen(handler, { host, port, maxConnections: 64 }));
   log.info({ url: `${admin.url}/metrics` }, 'metrics');
 }

@@ -13,8 +13,6 @@ import { OneWriteResponse } from './one-write.ts';
 interface ListenOptions {
   readonly host: string;
   readonly port: number;
-  /** The settings that host and port come from, for error messages. */
-  readonly variables?: readonly [host: string, port: string];
   /** Called with the number of requests that were cut. */
   readonly onCut?: (requests: number) => void;
   /** The time that requests in flight have to finish, ms. */
@@ -76,12 +74,12 @@ const BACKLOG = 4_096;
  */
 const MAX_UNANSWERED = 64;
 
-/** @throws Error with a message for the operator if the address cannot be used */
+/** @throws the error of Node, with the address, if it cannot be used */
 export async function listen(
   handler: (request: IncomingMessage, response: ServerResponse) => unknown,
   options: ListenOptions,
 ) {
-  const { host, port, variables = ['HOST', 'PORT'], onCut, patienceMs = PATIENCE_MS } = options;
+  const { host, port, onCut, patienceMs = PATIENCE_MS } = options;
   const { maxConnections = MAX_CONNECTIONS, onFull } = options;
   const { readTimeout, ...timeOuts } = { ...TIME_OUTS, ...options.timeOuts };
   const connections: Connections = new Map();
@@ -115,9 +113,7 @@ export async function listen(
   );
   server.maxHeadersCount = MAX_HEADERS;
   limitConnections(server, connections, { maxConnections, onFull, readTimeout });
-  const acceptors = await bind(server, { host, port }).catch((error: unknown) => {
-    throw explain(error as NodeJS.ErrnoException, { host, port, variables });
-  });
+  const acceptors = await bind(server, { host, port });
   const { port: bound } = server.address() as AddressInfo;
   const inProgress = () => [...connections.values()].flat();
   // Otherwise connections stay open for the next request of their clients, and the server does not close.
@@ -222,21 +218,6 @@ function closed(acceptor: NetServer): Promise<void> {
 /** A request with an invalid host is answered with 400, whatever it requests (RFC 9112, 3.2). */
 function hasValidHost({ headers: { host } }: IncomingMessage): boolean {
   return host === undefined || (/^[^/?#@\\]+$/.test(host) && URL.canParse(`http://${host}`));
-}
-
-function explain(
-  error: NodeJS.ErrnoException,
-  {
-    host,
-    port,
-    variables: [HOST, PORT],
-  }: Required<Pick<ListenOptions, 'host' | 'port' | 'variables'>>,
-): Error {
-  const reason =
-    error.code === 'EADDRINUSE'
-      ? `another process listens there. Stop it, or set ${PORT} to another port.`
-      : `${error.code}. Set ${HOST} to an address of this machine, and ${PORT} to a port that this user may use.`;
-  return new Error(`The gateway cannot listen on ${host}:${port}: ${reason}`, { cause: error });
 }
 
 function hostInUrl(host: string): string {

@@ -97,8 +97,8 @@ const nowhere = folder.file('nowhere');
 
 /** What cannot be used, with the settings that name it, and the exit code and the message of a start. */
 test.each<[string, () => Record<string, string>, number, RegExp]>([
-  ['another host', () => ({ HOST: '192.0.2.1' }), 1, /Set HOST to an address of this machine/],
-  ['no host', () => ({ HOST: 'no host at all' }), 1, /cannot listen on no host at all:.* Set HOST/],
+  ['another host', () => ({ HOST: '192.0.2.1' }), 1, /EADDRNOTAVAIL.* 192\.0\.2\.1/],
+  ['no host', () => ({ HOST: 'no host at all' }), 1, /ENOTFOUND no host at all/],
   ['no schema', () => ({ RECRUITING_SCHEMA: nowhere }), 2, /nowhere cannot be read \(ENOENT\)/],
   ['half a schema', () => schema('type Query {'), 2, /upstream\.graphql, line 1/],
   ['an adapters.json that is cut', () => adapters('{ "fields": '), 2, /adapters\.json is not JSON/],
@@ -153,13 +153,14 @@ test.each<[string, string | undefined, RegExp]>([
 
 test('a port that is taken is named', async () => {
   const PORT = String(await listenForTest(createServer(), '127.0.0.1'));
-  for (const [args, env, says] of [
-    [[], { PORT }, `127.0.0.1:${PORT}: another process listens there`],
-    [[], { ADMIN_PORT: PORT }, 'set ADMIN_PORT to another port'],
-    [['sandbox', '--port', PORT], {}, `address already in use 127.0.0.1:${PORT}`],
+  const says = expect.stringContaining(`address already in use 127.0.0.1:${PORT}`);
+  for (const [args, env] of [
+    [[], { PORT }],
+    [[], { ADMIN_PORT: PORT }],
+    [['sandbox', '--port', PORT], {}],
   ] as const) {
     const { code, stderr } = await startHere(args, env).ended;
-    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(says) });
+    expect({ code, stderr }).toEqual({ code: 1, stderr: says });
   }
 });
 
