@@ -264,10 +264,11 @@ class RecordsInList implements RecordLoads {
  */
 export function readId(value: unknown, entity: Entity): RecordId | undefined {
   const type = idTypeOf(entity);
+  let id = value;
+  if (type === GraphQLInt && typeof value === 'string' && value !== '') id = Number(value);
+  if (type === GraphQLString && typeof value === 'number') id = String(value);
   try {
-    if (type === GraphQLInt) return JSON.stringify(type.parseValue(Number(value)));
-    const isText = type === GraphQLString && typeof value === 'number';
-    return JSON.stringify(type.parseValue(isText ? String(value) : value));
+    return JSON.stringify(type.parseValue(id));
   } catch {
     return undefined;
   }

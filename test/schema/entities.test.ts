@@ -75,6 +75,7 @@ const BAD: readonly [representation: unknown, message: RegExp][] = [
   [{ __typename: 'Event', id: 1 }, NO_REFERENCE],
   [{ __typename: 'Company', id: 'c1' }, /resolvable: false/],
   [vacancy('x'), /must be of the type Int/],
+  [vacancy(''), /must be of the type Int/],
   [vacancy(2 ** 40), /must be of the type Int/],
   ['Vacancy:1', NO_REFERENCE],
   [{ __typename: '<b>'.repeat(99), id: 1 }, NO_REFERENCE],
