@@ -1,7 +1,6 @@
 import { isInterfaceType, print, type DefinitionNode, type GraphQLSchema } from 'graphql';
 import { fieldAt, typesWithFields } from '../schema/derived.ts';
 import type { AddedParts } from './additions.ts';
-import type { ResolverConfig } from './requirements.ts';
 
 /*
  * Mistakes of a company by which graphql-tools would silently replace what the gateway has, or that would open what
@@ -39,19 +38,9 @@ export function mistakesBefore(
     ...definitions.flatMap(ofDefinition),
     ...resolvers
       .flatMap((map) => Object.entries(map))
-      .flatMap(([type, fields]) => [
-        ...taken('resolvers', type, Object.keys(fields as object)),
-        ...computed(type, fields as object),
-      ]),
+      .flatMap(([type, fields]) => taken('resolvers', type, Object.keys(fields as object))),
     ...subschemas.flatMap(ofSubschema),
   ];
-}
-
-/** Requirements are read before a field is selected. */
-function computed(type: string, fields: object): string[] {
-  return Object.entries(fields)
-    .filter(([, field]) => typeof (field as ResolverConfig | null)?.selectionSet === 'function')
-    .map(([field]) => `The selectionSet of ${type}.${field} is a function. Write it as a text.`);
 }
 
 /**

@@ -40,7 +40,7 @@ test.each<[says: string, Additions]>([
   ],
   ['Person.fullNam defined in resolvers, but not in schema.', person('fullNam')],
   [
-    'The selectionSet of Person.fullName is a function.',
+    'Body must be a string. Received: [function selectionSet].',
     { typeDefs, ...person('fullName', { selectionSet: () => ({}), resolve }) },
   ],
   [
