@@ -32,7 +32,6 @@ import { selectedFields } from './selected-fields.ts';
 import {
   errorsAt,
   failedForSize,
-  isTooBig,
   readServiceAnswer,
   ServiceFailure,
   type ServiceAnswer,
@@ -132,17 +131,22 @@ class RecordsById implements RecordLoads {
       if (!failedForSize(error) || ids.length === 1) throw error;
       return undefined;
     });
-    // A request that was not executed is wrong whatever its ids are, unless it was too big.
-    const isRefused = answer && answer.data === undefined && !isTooBig(answer);
-    if (answer && (answer.data || isRefused || ids.length === 1)) {
-      return this.#recordsIn(call, ids, answer);
-    }
+    if (answer && (answer.data || ids.length === 1)) return this.#recordsIn(call, ids, answer);
     const single = async (id: RecordId) => {
       const alone = await this.#ask(call, [id], { isCharged: true });
       const [record] = await this.#recordsIn(call, [id], alone);
       return record!;
     };
-    return Promise.all(ids.map((id) => single(id).catch((error: Error) => error)));
+    const failing = (id: RecordId) => single(id).catch((error: Error) => error);
+    const firstTwo = await Promise.all(ids.slice(0, 2).map(failing));
+    // If two ids fail for the same reason, the request itself is wrong, whatever the ids are.
+    const reasons = firstTwo.map((record) =>
+      record instanceof Error ? record.message : undefined,
+    );
+    if (reasons[0] !== undefined && reasons[0] === reasons[1]) {
+      return ids.map((_, at) => firstTwo[at] ?? firstTwo[0]!);
+    }
+    return [...firstTwo, ...(await Promise.all(ids.slice(2).map(failing)))];
   }
 
   async #ask(

@@ -1,3 +1,4 @@
+import { GraphQLError, type GraphQLScalarType } from 'graphql';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import {
   startGatewayOverService,
@@ -116,25 +117,39 @@ const JOBS = `
   type Query { job(id: Code!): Job! }
 `;
 
-test('when one id fails the whole request, the other ids are requested singly and answered', async () => {
-  const schema = makeExecutableSchema(JOBS, {
-    Query: {
-      job: (_: unknown, { id }: { id: string }) => {
-        if (id === 'gone') throw new Error('There is no such job.');
-        return { id, title: `Job ${id}` };
+const existing = (id: unknown) => {
+  if (id === 'gone') throw new GraphQLError('There is no such job.');
+  return id;
+};
+
+test.each<[string, (id: unknown) => unknown, (id: unknown) => unknown]>([
+  ['while it is executed', (id) => id, existing],
+  ['before it is executed', existing, (id) => id],
+])(
+  'when one id fails the whole request %s, the other ids are requested singly and answered',
+  async (_, read, find) => {
+    const schema = makeExecutableSchema(JOBS, {
+      Query: {
+        job: (_root: unknown, { id }: { id: string }) => ({ id: find(id), title: `Job ${id}` }),
       },
-    },
-  });
-  await using gateway = await startGatewayOverService({ schema }, { snapshot: JOBS });
-  const { received } = gateway.service;
-  const before = received.length;
-  const ids = ['a', 'gone', 'b'];
-  const { data, errors } = await entities(gateway, '... on Job { id title }', ids.map(job));
-  expect(data._entities).toEqual([{ id: 'a', title: 'Job a' }, null, { id: 'b', title: 'Job b' }]);
-  expect(errors).toMatchObject([{ message: 'There is no such job.', path: ['_entities', 1] }]);
-  // One request for all, and then one for each.
-  expect(received.length - before).toBe(4);
-});
+    });
+    (schema.getType('Code') as GraphQLScalarType).parseValue = read;
+    await using gateway = await startGatewayOverService({ schema }, { snapshot: JOBS });
+    const { received } = gateway.service;
+    const before = received.length;
+    const ids = ['a', 'gone', 'b'];
+    const { data, errors } = await entities(gateway, '... on Job { id title }', ids.map(job));
+    expect(data._entities).toEqual([
+      { id: 'a', title: 'Job a' },
+      null,
+      { id: 'b', title: 'Job b' },
+    ]);
+    const message = expect.stringContaining('There is no such job.') as string;
+    expect(errors).toMatchObject([{ message, path: ['_entities', 1] }]);
+    // One request for all, and then one for each.
+    expect(received.length - before).toBe(4);
+  },
+);
 
 test('when a request is refused whatever its ids, they are not requested singly', async () => {
   await using gateway = await startGatewayOverService({}, { snapshot: JOBS });
@@ -144,7 +159,8 @@ test('when a request is refused whatever its ids, they are not requested singly'
   const { errors } = await entities(gateway, '... on Job { id }', ids.map(job));
   const message = 'There is no field job.';
   expect(errors).toMatchObject(ids.map((_, at) => ({ message, path: ['_entities', at] })));
-  expect(gateway.service.received.length - before).toBe(2);
+  // For each 50: one request for all, and two single ones.
+  expect(gateway.service.received.length - before).toBe(6);
 });
 
 test('a null without an error of its own in place of a record is reported as failed, at its place', async () => {
