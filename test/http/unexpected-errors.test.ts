@@ -3,7 +3,7 @@ import type { Plugin } from 'graphql-yoga';
 import { expect, test } from 'vitest';
 import { honest, refusal } from '../service/replies.ts';
 import type { Reply } from '../service/service.ts';
-import { ask, type Payload } from '../support/clients/multipart.ts';
+import { ask } from '../support/clients/multipart.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { breakableStore } from '../support/gateway/stores.ts';
 
@@ -74,10 +74,8 @@ test.each<[string, query: string, accept: string, RegExp]>([
   const isRefused = what.includes('token');
   await using gateway = await start();
   gateway.service.answer(honest, isRefused ? refusal('blocked', 403) : gateway.expired);
-  const executed = async () => {
-    const parts = await gateway.gateway.executor({ document: parse(query) });
-    return JSON.stringify(await Array.fromAsync(parts as AsyncIterable<Payload>));
-  };
+  const executed = async () =>
+    JSON.stringify(await gateway.gateway.executor({ document: parse(query) }));
   const asked = async () => (await ask(gateway, query, {}, accept)).text();
   const text = await (accept === 'of the program' ? executed : asked)();
   gateway.repair();
