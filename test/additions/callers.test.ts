@@ -5,7 +5,7 @@ import type { Plugin } from 'graphql-yoga';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Additions } from '../../src/additions/additions.ts';
 import type { Config } from '../../src/config.ts';
-import { range } from '../service/lists.ts';
+import { makeExecutableSchema, range } from '../service/lists.ts';
 import { refusal } from '../service/replies.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import {
@@ -143,7 +143,11 @@ test('operations at the same time, for which a plugin has one context, are each 
 let many: GatewayOverService;
 beforeAll(async () => {
   const typeDefs = 'extend type Query { own: Int }';
-  const additions = { typeDefs, resolvers: { Query: { own: () => 1 } } };
+  const bulk = makeExecutableSchema('type Query { bulk: [Int] }', {
+    Query: { bulk: () => Array<number>(60_000).fill(1) },
+  });
+  const subschemas = [{ schema: bulk }];
+  const additions = { typeDefs, resolvers: { Query: { own: () => 1 } }, subschemas };
   const config = { maxAliases: 2_000, maxTokens: 10_000 };
   many = await startGatewayOverService({ persons: 1_000 }, { additions, config });
 });
@@ -153,6 +157,7 @@ const FIVE_PAGES = range(5).map((at) => `p${at}: persons { items { ${aliased('id
 
 test.each([
   ['values in several answers of the service', FIVE_PAGES.join(' '), 'added to this gateway'],
+  ['values of a second service', 'bulk', 'added to this gateway'],
   ['values, before all are read', `allPersons { ${aliased('id', 1)} }`, '`first` of a connection'],
 ])(
   'an operation with own fields and too many %s is refused with advice',

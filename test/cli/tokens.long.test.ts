@@ -468,6 +468,14 @@ test.each(UNUSABLE)(
   },
 );
 
+test('a set that cannot be given away is in no other store', async () => {
+  const operator = await startWithTokens();
+  const { args } = (await CAUSES['another store, of an uncertain set'](operator)) as Given;
+  await operator.tokens(['export', ...args!]);
+  const { stdout } = await operator.tokens(['status'], { env: { TOKEN_STORE: args![0]! } });
+  expect(stdout).toContain('MISSING');
+});
+
 test('after a move the target has the set, the source names the target, and a repeated move changes nothing', async () => {
   const operator = await startWithTokens();
   const { tokens, done, file } = operator;

@@ -55,6 +55,13 @@ test('a reply that throws behind its first byte is cut off and logged', async ()
   }
 });
 
+test('a long answer has the length of its bytes', async () => {
+  const pieces = ['é', '漢'].map((letter) => letter.repeat(100_000));
+  const { handler } = replying(() => pieces);
+  for (const send of await waysTo(handler))
+    expect(await (await send()).text()).toBe(pieces.join(''));
+});
+
 test.each<[string, (pieces: Body[]) => Body | AsyncIterable<Body>]>([
   ['in pieces', (pieces) => pieces as Buffer[]],
   ['while it is produced', (pieces) => begunThen(...pieces)],

@@ -171,6 +171,8 @@ test.each<[string, Operation[]]>([
     'other selections',
     ['text', 'by { id }'].map((name) => ({ query: NESTED.replace('text', name), variables: {} })),
   ],
+  ['other arguments', [1, 0].map((n) => ({ query: NESTED, variables: { n } }))],
+  ['other conditions', [true, false].map((is) => ({ query: NESTED, variables: { n: 1, is } }))],
   [
     'other defaults',
     [NESTED, NESTED.replace('= true', '= false')].map((query) => ({ query, variables: { n: 1 } })),

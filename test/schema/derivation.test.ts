@@ -185,6 +185,7 @@ test.each([
   ['x(after: String): Job', 'Job has no list called items'],
   ['x(%): Bare } type Bare { items: [Note]', 'Bare has no pageInfo'],
   ['x(first: Int): NotePage', 'it has no argument after: String'],
+  ['x(first: Int, cursor: ID): NotePage', 'it has no argument after: String'],
   ['x(first: Int, after: Int): NotePage', 'only cursors of type String or ID can be passed on'],
   ['x(first: Int, after: String!): NotePage', 'after is required'],
   ['x(after: String): NotePage', 'it has no argument first: Int'],

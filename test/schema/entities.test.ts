@@ -6,7 +6,7 @@ import {
   type GatewayOverService,
 } from '../support/gateway/over-service.ts';
 import { makeExecutableSchema, type PageArgs, pageOf, range } from '../service/lists.ts';
-import { json } from '../service/replies.ts';
+import { honest, json } from '../service/replies.ts';
 
 let full: GatewayOverService;
 beforeAll(async () => {
@@ -150,6 +150,17 @@ test.each<[string, (id: unknown) => unknown, (id: unknown) => unknown]>([
     expect(received.length - before).toBe(4);
   },
 );
+
+test('when ids are requested singly, a request that fails costs its own record only', async () => {
+  const schema = makeExecutableSchema(JOBS, { Query: { job: (_: unknown, { id }) => ({ id }) } });
+  await using gateway = await startGatewayOverService({ schema }, { snapshot: JOBS });
+  const odd = json({ errors: [{ message: 'Odd.' }] });
+  gateway.service.answer(odd, honest, json('no GraphQL', 400));
+  const { data, errors } = await entities(gateway, '... on Job { id }', ['a', 'b'].map(job));
+  expect(data._entities).toEqual([{ id: 'a' }, null]);
+  const extensions = { code: 'UPSTREAM_BAD_RESPONSE' };
+  expect(errors).toMatchObject([{ extensions, path: ['_entities', 1] }]);
+});
 
 test('when a request is refused whatever its ids, they are not requested singly', async () => {
   await using gateway = await startGatewayOverService({}, { snapshot: JOBS });
