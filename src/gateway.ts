@@ -125,6 +125,7 @@ export async function createGateway(parts: GatewayParts) {
     send: upstream.send,
     memory,
     clock,
+    tokenSet: () => tokens.set,
     telemetry: telemetry.reading({
       drains: () => engine.drainLoad,
       answerBytes: () => memory.bytes,

@@ -34,6 +34,8 @@ export interface EngineParts extends CallParts {
   /** Seconds for which totals are returned without renewing them. */
   readonly totalCountSeconds: number;
   readonly clock: Clock;
+  /** Names the token set in use. With another one the lists may be different. */
+  readonly tokenSet: () => string | undefined;
   readonly telemetry: EngineTelemetry;
 }
 
@@ -62,8 +64,8 @@ export class Shared {
   readonly pageInfo: string;
   readonly connectionMax: number;
   readonly telemetry: EngineTelemetry;
-  /** What all lists share. */
-  readonly lists: Lists;
+  #lists: Lists;
+  #tokenSet: string | undefined;
   readonly #parts: EngineParts;
   readonly #compileNested: CompileNested;
   /** By the records of a page: readers of a walk share its text. */
@@ -100,18 +102,32 @@ export class Shared {
     this.telemetry = parts.telemetry;
     this.#parts = parts;
     this.#compileNested = compileNested;
-    this.lists = new Lists(parts);
+    this.#lists = new Lists(parts);
+  }
+
+  /** What all lists share. Read it for each call: nothing is known of the lists of another token set. */
+  get lists(): Lists {
+    const set = this.#parts.tokenSet();
+    // Without a name the first one is on its way: the first drain of a gateway may begin before there are tokens.
+    if (set === undefined || set === this.#tokenSet) return this.#lists;
+    if (this.#tokenSet !== undefined) {
+      this.close();
+      // Walks that have begun keep what they learn for themselves.
+      this.#lists = new Lists(this.#parts);
+    }
+    this.#tokenSet = set;
+    return this.#lists;
   }
 
   /** Drains that run, and drains that wait for their turn. */
   get drainLoad() {
-    const { slots } = this.lists;
+    const { slots } = this.#lists;
     return { running: slots.taken, waiting: slots.waiting };
   }
 
   /** Ends what runs in the background. */
   close(): void {
-    this.lists.totals.clear();
+    this.#lists.totals.clear();
   }
 
   /** A number that nothing else has: a name for what no text names. */

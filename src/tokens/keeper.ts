@@ -292,6 +292,11 @@ class TokenKeeper {
     return this.#holder.state !== null;
   }
 
+  /** Identifies the set in use. */
+  get set(): string | undefined {
+    return this.#holder.state?.set;
+  }
+
   /** For metrics. Reads neither the store nor the service. */
   health(): TokenHealth {
     const { state, facts } = this.#holder;

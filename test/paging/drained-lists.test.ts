@@ -1,6 +1,8 @@
 /** What `all…` returns, how many requests it sends, and what of a list is remembered how long. */
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { readPair } from '../../src/tokens/pair.ts';
+import { importPair } from '../../src/tokens/state.ts';
 import {
   failure,
   makeExecutableSchema,
@@ -166,6 +168,16 @@ test.each<[string, (gateway: GatewayOverService) => Promise<unknown>]>([
     ({ service, ask }) => {
       service.answer(text('', 502), honest);
       return ask('mutation { touch { id } }');
+    },
+  ],
+  [
+    'another token set',
+    async ({ service, store, ask }) => {
+      const pair = readPair(await (await fetch(service.makeNewSet())).json())!;
+      const imported = { pair, service: service.url, by: 'test', replace: true };
+      expect(await store.update(importPair(imported))).toBe('imported');
+      // The gateway notices the other set when it sends its next request.
+      await ask('{ persons(first: 1) { items { id } } }');
     },
   ],
 ])('a total and the ids that were not found are remembered until %s', async (_, happens) => {
