@@ -154,9 +154,10 @@ async function readBackward<R>(
   if (own) return show(own, true);
   if (before.id === null) throw noId();
   const run = await readUpTo(list, before.id, last, after);
-  if (run.isMet) return show(run.places, true);
+  // A record that is not behind `after` ends nothing: section 4.4, ApplyCursorsToEdges.
+  if (run.isMet || after) return show(run.places, true);
   const border = await borderOfGone(list, before);
-  // It is in front of `after`, so it ends nothing: section 4.4, ApplyCursorsToEdges.
+  // It came back meanwhile.
   if (border === before.id) return show(run.places, true);
   if (border === null) return show(run.places, false);
   const upTo = await readUpTo(list, border, last, after);
