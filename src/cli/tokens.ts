@@ -325,10 +325,10 @@ async function saveKeptAnswer(tokens: HeldTokens, state: State): Promise<boolean
     print('An answer of the service is kept, and holds no pair that the service accepts.');
     return false;
   }
-  const age = state.claim ? Math.max(0, holder.now - (state.claim.until - CLAIM_MS)) : 0;
+  const at = state.claim ? state.claim.until - CLAIM_MS : holder.now;
   // What was refused before was spent, which says nothing about early refreshes.
-  const next = { ...successor(state, pair), refusesEarly: state.refusesEarly };
-  await explained(store, store.update(save(next, age, by)));
+  const next = { ...successor(state, pair, at), refusesEarly: state.refusesEarly };
+  await explained(store, store.update(save(next, by)));
   await explained(store, holder.look());
   print(
     `An answer of the service is kept, and the service accepts its access token, so nothing was lost: ${inUse(holder.state!)} ` +

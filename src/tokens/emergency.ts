@@ -8,7 +8,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Sealer } from './seal.ts';
-import type { Received } from './state.ts';
+import type { State } from './state.ts';
 import { StoreUnavailable } from './store.ts';
 
 /**
@@ -16,19 +16,14 @@ import { StoreUnavailable } from './store.ts';
  * a file holds removes it, and nobody removes another one.
  */
 export interface Emergency {
-  /**
-   * Never throws: the pair is in memory as well, and is saved again.
-   *
-   * @param at when it was received, by the store's clock: those of machines differ
-   * @returns whether the file was written
-   */
-  put(received: Received, at: number): boolean;
+  /** Never throws: the pair is in memory as well, and is saved again. @returns whether the file was written */
+  put(received: State): boolean;
   /** Returns what the folder holds, of this store and of others. */
   read(): readonly Unsaved[];
   /** Never throws: a file that stays is saved again by the next start, which changes nothing. */
   remove(path: string): void;
   /** The path of the file of a pair. */
-  pathOf(received: Pick<Received, 'id' | 'generation'>): string;
+  pathOf(received: Pick<State, 'id' | 'generation'>): string;
 }
 
 /** For tokens that need not outlive their process. */
@@ -41,20 +36,20 @@ export const NO_EMERGENCY: Emergency = {
 
 /** What a file holds. If it cannot be opened, it may be the newest pair, so nothing may be sent. */
 export type Unsaved =
-  | { readonly path: string; readonly received: Received; readonly at: number }
+  | { readonly path: string; readonly received: State }
   | { readonly path: string; readonly why: string };
 
 const FILE = /^unsaved-[\w-]+\.json$/;
 
 /** @param folder on a disk that outlives the process, such as that of the SQLite store */
 export function emergencyIn(folder: string, sealer: Sealer): Emergency {
-  const pathOf = ({ id, generation }: Pick<Received, 'id' | 'generation'>) =>
+  const pathOf = ({ id, generation }: Pick<State, 'id' | 'generation'>) =>
     join(folder, `unsaved-${id}-${generation}.json`);
   return {
     pathOf,
-    put: (received, at) => {
+    put: (received) => {
       try {
-        write(pathOf(received), sealer.seal(JSON.stringify({ received, at })));
+        write(pathOf(received), sealer.seal(JSON.stringify(received)));
         return true;
       } catch {
         return false;
@@ -97,7 +92,7 @@ function filesIn(folder: string): string[] {
 function open(path: string, sealer: Sealer): Unsaved | undefined {
   try {
     const text = sealer.open(readFileSync(path, 'utf8'));
-    return { path, ...(JSON.parse(text) as { received: Received; at: number }) };
+    return { path, received: JSON.parse(text) as State };
   } catch (error) {
     // Another process of this folder has saved its pair since the folder was listed.
     if ((error as { code?: string }).code === 'ENOENT') return undefined;

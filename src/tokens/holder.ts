@@ -163,7 +163,7 @@ export class TokenHolder {
     }
     this.#isShown = false;
     this.#keepInFile();
-    const stored = await store.update(save(held, now - held.savedAt, this.#parts.by));
+    const stored = await store.update(save(held, this.#parts.by));
     log.warn({ generation: held.generation }, PUT_BACK);
     this.#adopt(stored);
     return this.#state;
@@ -172,7 +172,7 @@ export class TokenHolder {
   /** Tries again for a pair that could not be written when it arrived. */
   #keepInFile(): void {
     if (this.#isShown || !this.#state) return;
-    this.#isInFile ||= this.#parts.emergency.put(this.#state, this.#state.savedAt);
+    this.#isInFile ||= this.#parts.emergency.put(this.#state);
   }
 
   /** Returns what the store has then, if it took one. A file is removed only by who has saved what it holds. */
@@ -185,10 +185,9 @@ export class TokenHolder {
         this.#unreadable = file;
         continue;
       }
-      const { path, received, at } = file;
+      const { path, received } = file;
       if (received.service !== serviceUrl) continue;
-      const age = Math.max(0, this.now - at);
-      const state = await store.update(save(received, age, by));
+      const state = await store.update(save(received, by));
       // The pair of another store stays where it is.
       if (state.id !== received.id) continue;
       emergency.remove(path);
@@ -248,6 +247,7 @@ export class TokenHolder {
     if (this.#isClosing) throw stoppingError();
     await this.#expectSaved();
     const attempt = randomUUID();
+    const beganAt = this.now;
     const begun = clock.elapsed();
     const begunAt = clock.now();
     const over = from.claim?.attempt ?? null;
@@ -262,7 +262,7 @@ export class TokenHolder {
     onExchange?.(answer.kind);
     switch (answer.kind) {
       case 'granted':
-        return this.#received(from, answer, begun);
+        return this.#received(from, answer, beganAt);
       case 'unsent':
         return this.#unsent(attempt, answer);
       case 'unclear':
@@ -303,21 +303,20 @@ export class TokenHolder {
     return result;
   }
 
-  async #received(from: State, { pair, flaw }: { pair: Pair; flaw?: string }, begun: number) {
-    const { clock, by, log, emergency } = this.#parts;
+  async #received(from: State, { pair, flaw }: { pair: Pair; flaw?: string }, at: number) {
+    const { by, log, emergency } = this.#parts;
     if (flaw !== undefined) log.error({ flaw }, UNEXPECTED);
-    const next = successor(from, pair);
-    const rule = save(next, clock.elapsed() - begun, by);
+    const next = successor(from, pair, at);
     // Before the store, which can take seconds to fail: a kill in this time must not lose the pair.
-    const isInFile = emergency.put(next, this.now);
+    const isInFile = emergency.put(next);
     const path = emergency.pathOf(next);
     try {
-      const stored = await this.#update(rule);
+      const stored = await this.#update(save(next, by));
       // Other tokens may have been imported into an emptied store: the pair stays in its file then.
       if (stored.id === next.id) emergency.remove(path);
       log.info({ generation: next.generation }, 'access token refreshed');
     } catch (error) {
-      this.#adopt(rule(from, this.now).result);
+      this.#adopt(next);
       this.#isShown = false;
       this.#isInFile = isInFile;
       log.fatal({ err: error, isInFile }, 'The new token pair could not be saved.');

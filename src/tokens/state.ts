@@ -218,23 +218,21 @@ export function takeClaim(request: ClaimRequest): Rule<boolean> {
   };
 }
 
-/** The state that follows from an exchange: its times are set when it is saved. */
-export type Received = Omit<State, 'savedAt' | 'expiresAt' | 'events'> & {
-  /** Of a state that was saved before, for a store that has lost everything. */
-  readonly events?: readonly Event[];
-};
-
-/** The pair that an exchange of the held one returned, as it is saved. */
-export function successor(state: State, pair: Pair): Received {
-  const { id, set, service, generation, refusals, expiresAt, refusesEarly } = state;
+/**
+ * The state with the pair that an exchange of the held one returned.
+ *
+ * @param at the time of that exchange, from which its life counts
+ */
+export function successor(state: State, pair: Pair, at: number): State {
+  const { generation, refusals, expiresAt, refusesEarly } = state;
   const { accessToken } = state.pair;
   return {
+    ...state,
     ...BLANK,
-    id,
-    set,
-    service,
     generation: generation + 1,
     pair,
+    savedAt: at,
+    expiresAt: at + pair.expiresIn * 1000,
     imported: false,
     previous: { accessToken, generation, expiresAt },
     // What the service accepts after it has refused it, it had refused as too early.
@@ -247,32 +245,21 @@ export function successor(state: State, pair: Pair): Received {
  * Saves a pair that was received, or that the store has lost: emptied, replaced by an older copy, or after a failover that
  * lost the last commit. It never depends on the claim: one refresh token gives one pair, so it cannot be a wrong one, and
  * the generation only grows. A claim of the pair that its holder knows of is saved too.
- *
- * @param age ms since the exchange
  */
-export function save(received: Received, age: number, by: string): Rule<State> {
+export function save(received: State, by: string): Rule<State> {
   return (state, now) => {
-    const from = now - age;
-    const next: State = {
-      ...received,
-      savedAt: from,
-      expiresAt: from + received.pair.expiresIn * 1000,
-      events: (state ?? received).events ?? [],
-    };
-    if (!state) return saved(next, now, by);
-    if (state.id !== received.id) return { result: state };
-    if (state.generation < received.generation) return saved(next, now, by);
+    if (state && state.id !== received.id) return { result: state };
+    if (!state || state.generation < received.generation) {
+      const { events } = state ?? received;
+      const next = withEvent({ ...received, events }, now, 'saved', by);
+      return { next, result: next };
+    }
     // An import replaced the set during its exchange: the newer pair is what it would be withdrawn to.
     const isReplaced = state.replaced?.set === received.set;
     return isReplaced
-      ? { next: { ...state, replaced: pick(next) }, result: state }
+      ? { next: { ...state, replaced: pick(received) }, result: state }
       : { result: state };
   };
-}
-
-function saved(next: State, now: number, by: string): { next: State; result: State } {
-  const state = withEvent(next, now, 'saved', by);
-  return { next: state, result: state };
 }
 
 /** How an attempt ended that gave no pair. */

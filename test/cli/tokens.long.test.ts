@@ -106,8 +106,9 @@ const refreshed = async (
   await tokens(['refresh']);
 };
 const waitingPair = async ({ emergency, stored }: Operator, behind: Partial<State> = {}) => {
-  const next = successor({ ...(await stored()), ...behind }, pairOf('waiting'));
-  emergency.put(next, Date.now());
+  const state = { ...(await stored()), ...behind };
+  const next = successor(state, pairOf('waiting'), Date.now());
+  emergency.put(next);
   return emergency.pathOf(next);
 };
 
@@ -352,7 +353,7 @@ test.each<Row>([
 });
 
 const IN_FULL =
-  /State +healthy\n +Store +sqlite:\/.*\n[^]*Token set +Sandbox\n +Generation +2 \(refresh token [0-9a-f]{12}\)\n +Access token +23 h 59 min left\n +Refresh token +119 days 23 h left\n +Last refresh +20\d\d-[^]*`tokens check` shows[^]*Recent events\n.*generation 2: saved, by .*\/\d+\n.*generation 1: imp/;
+  /State +healthy\n +Store +sqlite:\/.*\n[^]*Token set +Sandbox\n +Generation +2 \(refresh token [0-9a-f]{12}\)\n +Access token +(23 h 59 min|1 day) left\n +Refresh token +(119 days 23 h|120 days) left\n +Last refresh +20\d\d-[^]*`tokens check` shows[^]*Recent events\n.*generation 2: saved, by .*\/\d+\n.*generation 1: imp/;
 const AS_JSON =
   /^\{"state":"healthy","store":"sqlite:[^"]+","troubles":\[\],"emergencyFiles":\[\],"service":"127[^"]+","name":"Sandbox","movedTo":null,"generation":2,"fingerprint":"[0-9a-f]{12}","accessTokenSecondsLeft":\d+,"refreshTokenSecondsLeft":\d+,"lastRefresh":"20[^"]+Z","refusesEarly":false,"refusals":0,"exchangeUnderWay":false,"unclear":null,"events":\[\{.*"what":"saved".*\},\{.*"what":"imported".*\}\]\}\n$/;
 const HAS_NO_FILE = /^(?![^]*unsaved-)/;
@@ -512,7 +513,7 @@ test('where the service refuses early refreshes, an import is complete, and its 
   expect((await commands('refresh')).stdout).toContain('generation 2 is in use');
   // From now on it is known.
   expect((await commands('refresh')).stderr).toMatch(
-    /^Nothing was sent\. .*exchanges no refresh token before.*in 23 h 59 min at most/,
+    /^Nothing was sent\. .*exchanges no refresh token before.*in (23 h 59 min|1 day).* at most/,
   );
   expect((await commands('status')).stdout).toMatch(/Refreshes +after the expiry/);
   expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(['not-processed', 'answered']);

@@ -11,7 +11,7 @@ import { exchanged, NOON, pairOf } from './values.ts';
 const KEYS = [1, 2].map((byte) => Buffer.alloc(32, byte));
 const sealed = createSealer([KEYS[0]!]);
 const other = createSealer([KEYS[1]!]);
-const received = successor(exchanged(), pairOf('3'));
+const received = successor(exchanged(), pairOf('3'), NOON);
 
 test('a pair in an emergency file is sealed with TOKEN_STORE_KEY, private, and returned as it was received', () => {
   using home = temporaryFolder();
@@ -22,13 +22,13 @@ test('a pair in an emergency file is sealed with TOKEN_STORE_KEY, private, and r
     tokenRescueDir: undefined,
   });
   expect(emergency.read()).toEqual([]);
-  expect(emergency.put(received, NOON)).toBe(true);
+  expect(emergency.put(received)).toBe(true);
   const path = emergency.pathOf(received);
   expect(readdirSync(folder).map((file) => join(folder, file))).toEqual([path]);
   expect(readFileSync(path, 'utf8')).not.toMatch(/(access|refresh)-/);
   expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(statSync(folder).mode & 0o777).toBe(0o700);
-  expect(emergency.read()).toEqual([{ path, received, at: NOON }]);
+  expect(emergency.read()).toEqual([{ path, received }]);
   emergency.remove(path);
   expect(readdirSync(folder)).toEqual([]);
 });
@@ -43,7 +43,7 @@ test.each<[string, (path: string) => void, typeof sealed, why: string | undefine
   const [, harm, sealer, why] = row;
   using folder = temporaryFolder();
   const emergency = emergencyIn(folder.path, sealed);
-  emergency.put(received, NOON);
+  emergency.put(received);
   const path = emergency.pathOf(received);
   if (why === undefined) rmSync(path);
   harm(path);
@@ -56,5 +56,5 @@ test('a folder that cannot be written is reported, and throws nothing', () => {
   using folder = temporaryFolder();
   const file = folder.file('a file');
   writeFileSync(file, '');
-  expect(emergencyIn(file, sealed).put(received, NOON)).toBe(false);
+  expect(emergencyIn(file, sealed).put(received)).toBe(false);
 });

@@ -105,7 +105,7 @@ const replays = (from: number) => (world: World) => void replay(from, world);
 const tells = (what: 'accepted' | 'refused', generation: number) => (world: World) =>
   world.keeper[what]({ value: '', generation });
 const leaves = (state: State) => (world: World) =>
-  world.emergency.put(successor(state, pairOf('next')), NOON);
+  world.emergency.put(successor(state, pairOf('next'), NOON));
 /** An exchange is answered so late. */
 const after = (ms: number, flaw?: string) => async (world: World) => {
   await world.time.sleep(ms);
@@ -608,7 +608,7 @@ async function worldOf({
   const store = memoryStore(() => now() + (faults.ahead ?? 0));
   if (set) await store.update(() => ({ next: set, result: undefined }));
   const emergency = emergencyIn(folder.path, createSealer([]));
-  if (left) emergency.put(successor(left, pairOf('next')), NOON);
+  if (left) emergency.put(successor(left, pairOf('next'), NOON));
   const keeper = await openTokenKeeper({
     store: {
       ...store,
@@ -638,7 +638,7 @@ async function worldOf({
     },
     emergency: {
       ...emergency,
-      put: (received, at) => faults.folder !== true && emergency.put(received, at),
+      put: (received) => faults.folder !== true && emergency.put(received),
     },
     serviceUrl: values.SERVICE,
     by: 'test/1',

@@ -118,11 +118,8 @@ describe('a claim', () => {
 });
 
 describe('a pair that is saved', () => {
-  const next = save(
-    successor(refusedOnce, pairOf('3')),
-    MINUTE,
-    'host/1',
-  )(refusedOnce, NOON).result;
+  const received = successor(refusedOnce, pairOf('3'), NOON - MINUTE);
+  const next = save(received, 'host/1')(refusedOnce, NOON).result;
 
   test('ends refusals, counts its life from the exchange, and keeps the access token before it', () => {
     expect(next).toMatchObject({
@@ -144,7 +141,7 @@ describe('a pair that is saved', () => {
     ['replaces no newer one', { ...next, id: state.id }, undefined],
     ['replaces no pair of another store', imported('9'), undefined],
   ])('%s', (_what, stored, expected) => {
-    const { next: written } = save(claimed, NOON - claimed.savedAt, 'host/1')(stored, NOON);
+    const { next: written } = save(claimed, 'host/1')(stored, NOON);
     const { events: _, ...put } = expected ?? {};
     expect(written).toEqual(expected && { ...put, events: expect.any(Array) });
     const events = (stored ?? claimed).events.length + 1;

@@ -169,7 +169,7 @@ describe('a SQLite store', () => {
     const { size } = statSync(path);
     const { state } = await store.read();
     const longer = pairOf('2', { accessToken: 'a'.repeat(5_000) });
-    await store.update(save(successor(state!, longer), 0, 'host/1'));
+    await store.update(save(successor(state!, longer, Date.now()), 'host/1'));
     expect(statSync(path).size).toBe(size);
   });
 

@@ -1,5 +1,12 @@
 import type { Pair } from '../../src/tokens/pair.ts';
-import { importPair, save, successor, takeClaim, type State } from '../../src/tokens/state.ts';
+import {
+  importPair,
+  save,
+  successor,
+  takeClaim,
+  type Rule,
+  type State,
+} from '../../src/tokens/state.ts';
 
 export const SERVICE = 'https://recruiting.test';
 export const NOON = Date.UTC(2026, 0, 1, 12);
@@ -24,8 +31,10 @@ export const importOf = (name: string, replace = false) =>
 export const claimOf = (attempt: string, generation: number, over: string | null = null) =>
   takeClaim({ attempt, generation, over, by: 'host/1' });
 
-export const saveOf = (state: State, name: string) =>
-  save(successor(state, pairOf(name)), 0, 'host/1');
+export const saveOf =
+  (state: State, name: string): Rule<State> =>
+  (before, now) =>
+    save(successor(state, pairOf(name), now), 'host/1')(before, now);
 
 /** A state of generation 1, imported at noon. */
 export function imported(name = '1', now = NOON): State {

@@ -1,5 +1,5 @@
 import { codeOf } from '../../../src/errors.ts';
-import { CLAIM_MS, type Received, type State } from '../../../src/tokens/state.ts';
+import { CLAIM_MS, type State } from '../../../src/tokens/state.ts';
 import type { VirtualTime } from './virtual-time.ts';
 import type { Database, Kind } from './database.ts';
 import type { Machine, Process } from './process.ts';
@@ -139,7 +139,7 @@ export class Observer {
     }
   }
 
-  onRemoved(by: Process, { id, pair, generation }: Received): void {
+  onRemoved(by: Process, { id, pair, generation }: State): void {
     const { state } = this.database;
     const isSaved = state?.id === id && state.generation >= generation;
     if (isSaved || this.#forgotten.has(generation)) return;
@@ -212,7 +212,7 @@ export class Observer {
   #isInFile(refreshToken: string): boolean {
     return this.#machines
       .flatMap(({ folder }) => [...folder.files.values()])
-      .some(({ received }) => received.pair.refreshToken === refreshToken);
+      .some(({ pair }) => pair.refreshToken === refreshToken);
   }
 }
 

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { codeOf } from '../../../src/errors.ts';
 import type { Emergency } from '../../../src/tokens/emergency.ts';
 import { openTokenKeeper, type KeeperParts, type TokenKeeper } from '../../../src/tokens/keeper.ts';
-import type { Received } from '../../../src/tokens/state.ts';
+import type { State } from '../../../src/tokens/state.ts';
 import { settled, sleepIn, type VirtualTime } from './virtual-time.ts';
 import { BEGINNING, type Database } from './database.ts';
 import type { Observer } from './observer.ts';
@@ -35,7 +35,7 @@ export interface Trap {
 
 /** A folder for emergency files; several machines may share one. */
 export class Folder {
-  readonly files = new Map<string, { readonly received: Received; readonly at: number }>();
+  readonly files = new Map<string, State>();
   /** The refresh tokens that it was too full for. */
   readonly missing = new Set<string>();
   isFull = false;
@@ -117,22 +117,22 @@ export class Process {
     const { folder } = this.machine;
     return {
       pathOf,
-      put: (received, at) => {
+      put: (received) => {
         void this.reach('emergency file');
         if (this.isDead) return false;
         if (folder.isFull) {
           folder.missing.add(received.pair.refreshToken);
           return false;
         }
-        folder.files.set(pathOf(received), { received, at });
+        folder.files.set(pathOf(received), received);
         return true;
       },
-      read: () => [...folder.files].map(([path, file]) => ({ path, ...file })),
+      read: () => [...folder.files].map(([path, received]) => ({ path, received })),
       remove: (path) => {
         if (this.isDead) return;
         const file = folder.files.get(path);
         folder.files.delete(path);
-        if (file) this.#surroundings.observer.onRemoved(this, file.received);
+        if (file) this.#surroundings.observer.onRemoved(this, file);
       },
     };
   }
@@ -262,7 +262,7 @@ export class Process {
   }
 }
 
-function pathOf({ id, generation }: Pick<Received, 'id' | 'generation'>): string {
+function pathOf({ id, generation }: Pick<State, 'id' | 'generation'>): string {
   return `${id}-${generation}`;
 }
 
