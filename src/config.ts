@@ -375,8 +375,8 @@ function toConfig(read: Read) {
     graphiql: read.GRAPHIQL ?? !production,
     introspection: read.INTROSPECTION ?? !production,
     /**
-     * The bodies of all requests that are not yet answered, and of those to the service, bytes: values can take 24 times
-     * their text. At least four of the largest bodies.
+     * The bodies of all requests that are not yet answered, bytes: values can take 24 times their text. At least four of
+     * the largest bodies.
      */
     requestBytes: Math.max(4 * read.MAX_BODY_BYTES, Math.floor(HEAP / 64)),
     /** The requests that are not yet answered: one for each megabyte of the heap, which the largest operation takes. */

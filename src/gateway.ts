@@ -106,7 +106,7 @@ export async function createGateway(parts: GatewayParts) {
 
   const bodies = new ByteLimit(config.requestBytes);
   const tokens = await keepTokens(parts.tokens, telemetry);
-  const upstream = connectService(parts, { tokens, bodies, telemetry });
+  const upstream = connectService(parts, tokens, telemetry);
   sending.resolve(upstream.send);
   for (const warning of served.warnings) log.warn(warning);
 
@@ -250,11 +250,9 @@ export async function createGateway(parts: GatewayParts) {
  * @throws Error with a message for the operator, if the store cannot be read, or belongs to another service
  */
 export async function createManagedExecutor(parts: ServiceParts) {
-  const { config, log } = parts;
-  const telemetry = createTelemetry({ version: VERSION, log });
+  const telemetry = createTelemetry({ version: VERSION, log: parts.log });
   const tokens = await keepTokens(parts.tokens, telemetry);
-  const bodies = new ByteLimit(config.requestBytes);
-  const upstream = connectService(parts, { tokens, bodies, telemetry });
+  const upstream = connectService(parts, tokens, telemetry);
   return {
     execute: graphqlToolsExecutor(upstream.send),
     /** Ends all requests, after the newest token pair is safe. */
@@ -278,9 +276,9 @@ async function keepTokens(
 
 function connectService(
   { config, proxies = {}, clock }: ServiceParts,
-  parts: { tokens: TokenKeeper; bodies: ByteLimit; telemetry: Pick<Telemetry, 'upstream'> },
+  tokens: TokenKeeper,
+  telemetry: Pick<Telemetry, 'upstream'>,
 ): Upstream {
-  const { tokens, bodies, telemetry } = parts;
   // Its gauges ask for the load later, once the upstream exists.
   const upstreamTelemetry = telemetry.upstream(() => upstream.load);
   const upstream = openUpstream({
@@ -292,7 +290,6 @@ function connectService(
     // Once read, answers count against ANSWER_BYTES.
     maxArriving: config.answerBytes,
     tokens,
-    bodies,
     clock,
     telemetry: upstreamTelemetry,
   });

@@ -20,7 +20,6 @@ interface Waiting<E> extends WaitOptions {
   refuse(reason: unknown): void;
 }
 
-/** Required for entries with an `until`. */
 interface Patience {
   readonly clock: Pick<Clock, 'elapsed' | 'sleep'>;
   /** Makes the error for an entry that waited too long. */
@@ -38,13 +37,13 @@ export class Queue<E> implements Iterable<Waiting<E>> {
   // Maps and sets keep insertion order: the first owner, its first group and that group's first entry have the next
   // turn.
   readonly #owners = new Map<unknown, Map<unknown, Set<Waiting<E>>>>();
-  readonly #patience: Patience | undefined;
+  readonly #patience: Patience;
   #size = 0;
   #groups = 0;
   /** The running timer: when it fires, by `clock.elapsed`, and its restart. Undefined if no timer is running. */
   #timer: { readonly until: number; readonly restart: AbortController } | undefined;
 
-  constructor(patience?: Patience) {
+  constructor(patience: Patience) {
     this.#patience = patience;
   }
 
@@ -125,7 +124,7 @@ export class Queue<E> implements Iterable<Waiting<E>> {
 
   /** Uses one timer for all entries: most begin soon, and stopping a timer for each would cost more than the wait. */
   async #refuseLate(): Promise<void> {
-    const { clock, tooLate } = this.#patience!;
+    const { clock, tooLate } = this.#patience;
     for (;;) {
       const now = clock.elapsed();
       const late: Waiting<E>[] = [];
@@ -172,47 +171,24 @@ function moveBehind<P extends { readonly size: number }>(
 
 /** Limits the number of tasks that run at the same time. */
 export class Slots {
-  readonly #limit: () => number;
-  readonly #urgent = new Queue<undefined>();
-  readonly #others = new Queue<undefined>();
-  #taken = 0;
+  #free: number;
+  readonly #urgent: (() => void)[] = [];
+  readonly #others: (() => void)[] = [];
 
-  /** @param limit called whenever a task begins or ends */
-  constructor(limit: () => number) {
-    this.#limit = limit;
+  constructor(slots: number) {
+    this.#free = slots;
   }
 
-  get #isFree(): boolean {
-    return this.#taken < this.#limit();
-  }
-
-  /**
-   * Runs the work: at once if a slot is free, otherwise in its turn.
-   *
-   * @param signal aborts only the wait
-   * @throws the abort reason of the signal
-   */
-  async run<T>(
-    work: () => Promise<T>,
-    { signal, isUrgent = false }: { signal?: AbortSignal; isUrgent?: boolean } = {},
-  ): Promise<T> {
-    if (this.#isFree) this.#taken += 1;
-    else await (isUrgent ? this.#urgent : this.#others).wait(undefined, { signal });
+  /** Runs the work: at once if a slot is free, otherwise when it is its turn. */
+  async run<T>(work: () => Promise<T>, { isUrgent = false } = {}): Promise<T> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((begin) => (isUrgent ? this.#urgent : this.#others).push(begin));
     try {
       return await work();
     } finally {
-      this.#taken -= 1;
-      this.#serve(this.#urgent);
-      this.#serve(this.#others);
-    }
-  }
-
-  #serve(queue: Queue<undefined>): void {
-    if (queue.size === 0) return;
-    for (const next of queue) {
-      if (!this.#isFree) return;
-      this.#taken += 1;
-      next.begin();
+      const begin = this.#urgent.shift() ?? this.#others.shift();
+      if (begin) begin();
+      else this.#free += 1;
     }
   }
 }

@@ -3,8 +3,10 @@ import { expect, test } from 'vitest';
 import { Queue, Slots } from '../src/queue.ts';
 import { ManualClock, SECOND } from './support/random/manual-clock.ts';
 
+const PATIENCE = { clock: new ManualClock(), tooLate: () => new Error('too late') };
+
 test('owners take turns, and so do the groups of an owner', () => {
-  const queue = new Queue<string>();
+  const queue = new Queue<string>(PATIENCE);
   for (const entry of ['a1', 'a2', 'a3']) void queue.wait(entry, { owner: 'a', group: 'many' });
   void queue.wait('a4', { owner: 'a', group: 'single' });
   void queue.wait('b1', { owner: 'b' });
@@ -14,14 +16,14 @@ test('owners take turns, and so do the groups of an owner', () => {
 });
 
 test('an entry without room keeps its place, and does not hold up the others', () => {
-  const queue = new Queue<string>();
+  const queue = new Queue<string>(PATIENCE);
   for (const entry of ['a1', 'a2', 'b1', 'b2']) void queue.wait(entry, { owner: entry[0] });
   expect(servedBy(queue, (entry) => entry !== 'a1' && entry !== 'b2')).toEqual(['a2', 'b1']);
   expect(servedBy(queue)).toEqual(['a1', 'b2']);
 });
 
 test('an entry that leaves is refused with its reason, and its owner keeps its place', async () => {
-  const queue = new Queue<string>();
+  const queue = new Queue<string>(PATIENCE);
   const leaving = new AbortController();
   const left = queue.wait('a1', { owner: 'a', signal: leaving.signal });
   for (const entry of ['a2', 'b1']) void queue.wait(entry, { owner: entry[0] });
@@ -32,7 +34,7 @@ test('an entry that leaves is refused with its reason, and its owner keeps its p
 });
 
 test('a queue is full for owners with a fair share of it, however many entries their groups have', () => {
-  const queue = new Queue<number>();
+  const queue = new Queue<number>(PATIENCE);
   for (let n = 0; n < 100; n += 1) void queue.wait(n, { owner: 'a', group: 'one of many' });
   expect(queue.isFull('a', 2)).toBe(false);
   void queue.wait(100, { owner: 'a' });
@@ -50,10 +52,7 @@ test('no timer runs when nothing waits any more', async () => {
       stopped.push(error);
       throw error;
     });
-  const queue = new Queue<string>({
-    clock: { elapsed: clock.elapsed, sleep },
-    tooLate: () => new Error('too late'),
-  });
+  const queue = new Queue<string>({ ...PATIENCE, clock: { elapsed: clock.elapsed, sleep } });
   const wait = (entry: string) => queue.wait(entry, { until: () => clock.elapsed() + 10 * SECOND });
   void wait('a');
   void wait('b');
@@ -69,7 +68,7 @@ test('no timer runs when nothing waits any more', async () => {
 test('an entry is refused at its time, which may become later while it waits', async () => {
   const clock = new ManualClock();
   const late: string[] = [];
-  const queue = new Queue<string>({ clock, tooLate: () => new Error('too late') });
+  const queue = new Queue<string>({ ...PATIENCE, clock });
   let until = clock.elapsed() + 20 * SECOND;
   const begun = clock.elapsed();
   const wait = (entry: string, time: () => number) => {
@@ -93,8 +92,7 @@ test('an entry is refused at its time, which may become later while it waits', a
 });
 
 test('no more work is done at a time than there are slots, urgent work goes first, and a failure frees its slot', async () => {
-  let limit = 2;
-  const slots = new Slots(() => limit);
+  const slots = new Slots(2);
   const begun: string[] = [];
   const gates = new Map<string, PromiseWithResolvers<void>>();
   const run = (name: string, isUrgent = false) =>
@@ -106,32 +104,20 @@ test('no more work is done at a time than there are slots, urgent work goes firs
       },
       { isUrgent },
     );
-  const all = [run('1'), run('2'), run('3'), run('4'), run('5', true)];
-  const outcomes = Promise.allSettled(all);
+  const outcomes = Promise.allSettled([run('1'), run('2'), run('3'), run('4'), run('5', true)]);
   expect(begun).toEqual(['1', '2']);
   gates.get('1')!.reject(new Error('failed'));
   await setImmediate();
   expect(begun).toEqual(['1', '2', '5']);
-  limit = 1;
-  gates.get('2')!.resolve();
-  await setImmediate();
-  expect(begun).toEqual(['1', '2', '5']);
-  limit = 3;
-  gates.get('5')!.resolve();
-  await setImmediate();
+  for (const name of ['2', '5', '3', '4']) {
+    gates.get(name)!.resolve();
+    await setImmediate();
+  }
   expect(begun).toEqual(['1', '2', '5', '3', '4']);
-  for (const { resolve } of gates.values()) resolve();
-  expect((await outcomes).map(({ status }) => status === 'rejected')).toEqual([
-    true,
-    false,
-    false,
-    false,
-    false,
-  ]);
-  const more = ['6', '7', '8'].map((name) => run(name));
-  expect(begun.slice(5)).toEqual(['6', '7', '8']);
-  for (const { resolve } of gates.values()) resolve();
-  await Promise.all(more);
+  const failed = (await outcomes).map(({ status }) => status === 'rejected');
+  expect(failed).toEqual([true, false, false, false, false]);
+  void ['6', '7', '8'].map((name) => run(name));
+  expect(begun.slice(5)).toEqual(['6', '7']);
 });
 
 /** Begins the entries for which there is room, in their order. */

@@ -131,7 +131,7 @@ export class Call implements Requester {
   readonly #loaders: Loaders;
   #held: HeldMemory | undefined;
   #isOver = false;
-  #slots: Slots | undefined;
+  readonly #slots: Slots;
 
   /** @param whole for a delegation */
   constructor(
@@ -146,6 +146,7 @@ export class Call implements Requester {
     this.origin = origin;
     this.#parts = parts;
     this.#whole = whole ?? this;
+    this.#slots = whole ? whole.#slots : new Slots(REQUESTS_AT_A_TIME);
     const { name, mayDrain } = origin.budgetOwner;
     this.budget = whole?.budget ?? new PageBudget(parts.callers, name, mayDrain);
     const { drainMaxItems: max } = parts;
@@ -204,14 +205,8 @@ export class Call implements Requester {
   ): Promise<UpstreamAnswer> {
     const budget = isOverhead ? this.budget.forOverhead : this.budget;
     budget.spend(pages);
-    const whole = this.#whole;
-    const sender: Sender = {
-      signal: this.signal,
-      caller: this.caller,
-      cause: this.cause,
-      priority: 'interactive',
-      slots: (whole.#slots ??= new Slots(() => REQUESTS_AT_A_TIME)),
-    };
-    return this.#parts.send(request, sender);
+    const { signal, caller, cause } = this;
+    const sender: Sender = { signal, caller, cause, priority: 'interactive' };
+    return this.#slots.run(() => this.#parts.send(request, sender));
   }
 }

@@ -1,7 +1,7 @@
 import { OperationTypeNode, type DocumentNode, type GraphQLSchema } from 'graphql';
 import type { CallVariables } from '../engine/call.ts';
 import { codedError, forbidden } from '../errors.ts';
-import type { ByteLimit } from '../memory/byte-limit.ts';
+import { noRoom, type ByteLimit } from '../memory/byte-limit.ts';
 import { tooComplex } from '../operations/limits.ts';
 import type { CheckedOperation, Operations } from '../operations/operations.ts';
 import { coerceVariables } from '../operations/variables.ts';
@@ -92,8 +92,8 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
       });
       // All that is kept of the body while the operation waits for the service.
       const { length } = variables;
-      bodies.add(length, length);
       exchange.onEnd(() => bodies.remove(length));
+      if (!bodies.add(length, length)) throw noRoom();
       return variables;
     },
   };

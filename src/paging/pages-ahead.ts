@@ -47,7 +47,7 @@ export class PagesAhead<R> {
     this.#limit = limit;
     this.#concurrency = concurrency;
     this.#leaving = leaving;
-    this.#slots = new Slots(() => concurrency);
+    this.#slots = new Slots(concurrency);
     for (const [number, { behind, hashes }] of index.pages.entries()) {
       for (const hash of [behind, hashes[0]]) {
         if (typeof hash !== 'number') continue;

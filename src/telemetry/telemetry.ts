@@ -145,7 +145,7 @@ function readingTelemetry(
       answerBytes,
     ],
     recruiting_request_bytes: [
-      'Bytes of arriving bodies, of variables until they are answered, and of requests to the service.',
+      'Bytes of arriving bodies, and of variables until they are answered.',
       requestBytes,
     ],
   });

@@ -1,6 +1,5 @@
 import type { GraphQLError } from 'graphql';
 import type { Cause } from '../cause.ts';
-import type { Slots } from '../queue.ts';
 
 /** A request to the service, as it is sent. */
 export interface OutgoingRequest {
@@ -22,8 +21,6 @@ export interface Sender {
   readonly caller: string;
   /** When to stop waiting for a turn, by `clock.elapsed`. Default: never. Set on the way, by retry.ts. */
   readonly until?: number | undefined;
-  /** Shared by the requests of an operation that must not all be sent at once. Each waits for one of them first. */
-  readonly slots?: Slots | undefined;
   /** For telemetry; a shared request has the cause of the caller who sent it first. Undefined: the gateway itself. */
   readonly cause: Cause | undefined;
 }

@@ -1,6 +1,5 @@
 import { GraphQLError } from 'graphql';
 import { OperatorError } from '../errors.ts';
-import { ByteLimit, noRoom } from '../memory/byte-limit.ts';
 import { authorize, type BearerTokens } from './authorize.ts';
 import { Breaker } from './breaker.ts';
 import { openConnections, type ConnectionsParts } from './connections.ts';
@@ -25,8 +24,6 @@ interface UpstreamParts<Token extends { readonly value: string }> extends Omit<
   'telemetry'
 > {
   readonly tokens: BearerTokens<Token>;
-  /** Counts the bodies of requests, until they are answered. Default: no limit. */
-  readonly bodies?: ByteLimit;
   /** For the waits of repeated requests, 0 to 1. Default: Math.random */
   readonly random?: () => number;
   readonly telemetry?: UpstreamTelemetry;
@@ -35,7 +32,7 @@ interface UpstreamParts<Token extends { readonly value: string }> extends Omit<
 export function openUpstream<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,
 ): Upstream {
-  const { tokens, telemetry = noTelemetry, bodies = new ByteLimit(Infinity) } = parts;
+  const { tokens, telemetry = noTelemetry } = parts;
   const turns = createTurns(parts);
   const breaker = new Breaker(parts.clock, telemetry);
   const { post, close } = openConnections({ ...parts, telemetry });
@@ -48,20 +45,10 @@ export function openUpstream<Token extends { readonly value: string }>(
 
   return {
     send: async (request, sender) => {
-      const { slots, signal, priority } = sender;
-      // Counted as long as its sender needs it, even while it waits behind other requests of its operation.
-      const bytes = Buffer.byteLength(request.body);
       try {
-        // A walk has only a few requests at a time, and may have begun long ago.
-        if (!bodies.add(bytes, bytes) && priority === 'interactive') throw noRoom();
-        const outcome = await (slots
-          ? slots.run(() => send(request, sender), { signal })
-          : send(request, sender));
-        return answerOf(outcome);
+        return answerOf(await send(request, sender));
       } catch (error) {
         throw error instanceof GraphQLError ? copyOf(error) : error;
-      } finally {
-        bodies.remove(bytes);
       }
     },
     get load() {

@@ -281,7 +281,7 @@ test('variables that wait with their operations take memory of requests', async 
   const gate = Promise.withResolvers<void>();
   service.answer(after(gate.promise, honest));
   const query = 'query ($after: String) { persons(after: $after) { items { id } } }';
-  const askWith = (letter: string) => ask(query, { after: letter.repeat(0.4 * MEGABYTE) });
+  const askWith = (letter: string) => ask(query, { after: letter.repeat(0.6 * MEGABYTE) });
   const waiting = askWith('a');
   await service.arrived(1);
   expect(codesOf(await askWith('b'))).toEqual(['RATE_LIMITED']);
