@@ -48,7 +48,7 @@ export function createErrorPolicy({ log, forOperator }: ErrorPolicyParts) {
       errors: errors.map(shownError),
       ...(extensions && shownExtensions(extensions)),
     });
-    return { status, headers: { ...headers, 'content-type': json }, body };
+    return { status, headers: { ...headers, ...NOT_KEPT, 'content-type': json }, body };
   };
   return {
     /**
@@ -60,6 +60,9 @@ export function createErrorPolicy({ log, forOperator }: ErrorPolicyParts) {
     refuse,
   };
 }
+
+/** A cache would repeat a refusal to callers that may have the answer. */
+const NOT_KEPT = { 'cache-control': 'no-store' };
 
 const EMPTY_REPLY: Reply = { status: 500, headers: {} };
 

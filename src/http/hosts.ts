@@ -1,7 +1,6 @@
 import { isIP } from 'node:net';
 import { codedError } from '../errors.ts';
 import type { Stage } from './exchange.ts';
-import { errorReply } from './reply.ts';
 
 interface NamedServer {
   /** The address on which it listens. */
@@ -18,15 +17,15 @@ interface NamedServer {
 export function knownHosts(server: NamedServer, needsCredential: boolean): Stage {
   const isOurs = namesOf(server, needsCredential);
   // A browser always sends a host, so that a request without one cannot come from a web page.
-  return ({ inbound: { host } }) =>
-    host === undefined || isOurs(plainHost(host)) ? undefined : OTHER_HOST;
+  return ({ inbound: { host } }) => {
+    if (host === undefined || isOurs(plainHost(host))) return undefined;
+    throw codedError('FORBIDDEN', OTHER_HOST, { extensions: { http: { status: 421 } } });
+  };
 }
 
-const MISDIRECTED =
-  'The host name of this request is not one of this gateway. If it should be, the operator of the gateway adds it to ALLOWED_HOSTS.';
-
 /** RFC 9110, 15.5.20. It does not list the accepted names, which may be internal. */
-const OTHER_HOST = errorReply(421, codedError('FORBIDDEN', MISDIRECTED));
+const OTHER_HOST =
+  'The host name of this request is not one of this gateway. If it should be, the operator of the gateway adds it to ALLOWED_HOSTS.';
 
 /**
  * The host names by which callers may address the gateway.

@@ -1,6 +1,6 @@
 import { badRequest, codedError } from '../errors.ts';
 import type { Exchange, Stage } from './exchange.ts';
-import { errorReply, type Reply } from './reply.ts';
+import type { Reply } from './reply.ts';
 
 /**
  * Allows pages of the listed origins to send requests and read the answers. Pages of other origins get no CORS header,
@@ -31,7 +31,8 @@ export function createOrigin(corsOrigins: readonly string[]) {
     /** Answers preflights. */
     preflights: (exchange) => {
       if (!isPreflight(exchange)) return undefined;
-      return isListed(exchange.header('origin')) ? ALLOWED : OTHER_ORIGIN;
+      if (!isListed(exchange.header('origin'))) throw otherOrigin();
+      return ALLOWED;
     },
 
     /**
@@ -42,7 +43,7 @@ export function createOrigin(corsOrigins: readonly string[]) {
      */
     crossSite: (exchange) => {
       if (isOfAnotherSite(exchange) && !isListed(exchange.header('origin'))) {
-        throw codedError('FORBIDDEN', UNLISTED_ORIGIN, { extensions: { http: { status: 403 } } });
+        throw otherOrigin();
       }
       if (exchange.method === 'GET' && !isPreflighted(exchange)) throw badRequest(NOT_PREFLIGHTED);
       return undefined;
@@ -85,10 +86,12 @@ const ALLOWED: Reply = {
   },
 };
 
-const UNLISTED_ORIGIN =
-  'This request comes from a web page of an origin that is not allowed. To allow it, the operator of this gateway adds that origin to CORS_ORIGINS.';
+function otherOrigin() {
+  return codedError('FORBIDDEN', OTHER_ORIGIN, { extensions: { http: { status: 403 } } });
+}
 
-const OTHER_ORIGIN = errorReply(403, codedError('FORBIDDEN', UNLISTED_ORIGIN));
+const OTHER_ORIGIN =
+  'This request comes from a web page of an origin that is not allowed. To allow it, the operator of this gateway adds that origin to CORS_ORIGINS.';
 
 const NOT_PREFLIGHTED =
   'A query in the address needs a header that pages of other sites cannot send. Add "apollo-require-preflight: true", or use POST.';

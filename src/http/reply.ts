@@ -1,5 +1,3 @@
-import type { GraphQLError } from 'graphql';
-
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** The answer to a request before it is written. */
@@ -24,13 +22,4 @@ export function isPiece(body: Body | AsyncIterable<Body>): body is Piece {
 
 export function isStream(body: Reply['body']): body is AsyncIterable<Body> {
   return body !== undefined && !isPiece(body) && !Array.isArray(body);
-}
-
-/** Makes the reply of a stage that refuses a request itself, as a GraphQL answer in JSON. No cache keeps it. */
-export function errorReply(status: number, error: GraphQLError): Reply {
-  return {
-    status,
-    headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-store' },
-    body: JSON.stringify({ errors: [error] }),
-  };
 }

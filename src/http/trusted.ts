@@ -61,11 +61,10 @@ function unknownId() {
 
 /**
  * An error of the protocol of automatic persisted queries. Clients recognize it by its message and send the text: with
- * the hash again if it was not found, without hashes from now on if they are not supported. Caches must not keep it.
+ * the hash again if it was not found, without hashes from now on if they are not supported.
  */
 function notPersisted(code: 'PERSISTED_QUERY_NOT_FOUND' | 'PERSISTED_QUERY_NOT_SUPPORTED') {
-  const http = { status: 200, headers: { 'cache-control': 'private, no-store' } };
   const message =
     code === 'PERSISTED_QUERY_NOT_FOUND' ? 'PersistedQueryNotFound' : 'PersistedQueryNotSupported';
-  return codedError(code, message, { extensions: { http } });
+  return codedError(code, message, { extensions: { http: { status: 200 } } });
 }

@@ -102,16 +102,8 @@ function outcomeOf(exchange: Exchange, status: number | undefined): Outcome {
 /** The outcome of an answer that is not a GraphQL answer. */
 function outcomeOfStatus(status: number): Outcome {
   if (status < 400) return 'OK';
-  if (status >= 500) return 'INTERNAL_SERVER_ERROR';
-  return BY_STATUS[status] ?? 'BAD_USER_INPUT';
+  return status >= 500 ? 'INTERNAL_SERVER_ERROR' : 'BAD_USER_INPUT';
 }
-
-const BY_STATUS: Readonly<Record<number, Outcome>> = {
-  401: 'UNAUTHENTICATED',
-  403: 'FORBIDDEN',
-  421: 'FORBIDDEN',
-  429: 'RATE_LIMITED',
-};
 
 interface Ended {
   readonly status: number | undefined;

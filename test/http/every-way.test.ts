@@ -691,7 +691,7 @@ test.each<[string, SentRequest, headers: Readonly<Record<string, string>>]>([
   [
     'no cache keeps the refusal of a hash',
     { to: 'open', body: ofApollo(HASH) },
-    { 'cache-control': 'private, no-store' },
+    { 'cache-control': 'no-store' },
   ],
   [
     'a page of a listed origin may send JSON and a credential',

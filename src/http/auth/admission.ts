@@ -1,6 +1,6 @@
 import type { BearerTokenOwner, TrustedIssuer } from './bearer-tokens.ts';
 import { hash as hashOf } from 'node:crypto';
-import { OperationTypeNode } from 'graphql';
+import { OperationTypeNode, type GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../clock.ts';
@@ -8,13 +8,11 @@ import { codedError, forbidden } from '../../errors.ts';
 import type { CheckedOperation } from '../../operations/operations.ts';
 import type { Caller, Exchange, Stage } from '../exchange.ts';
 import type { Check } from '../operation.ts';
-import { accepted } from '../formats.ts';
-import { errorReply, type Reply } from '../reply.ts';
 
 /** The credentials that are accepted. A header whose function is undefined is ignored. */
 interface Credentials {
-  readonly apiKeyOwner?: ((key: string) => Caller | undefined) | undefined;
-  readonly bearerTokenOwner?: BearerTokenOwner | undefined;
+  readonly apiKeyOwner: ((key: string) => Caller | undefined) | undefined;
+  readonly bearerTokenOwner: BearerTokenOwner | undefined;
 }
 
 /**
@@ -24,24 +22,40 @@ interface Credentials {
  */
 function authenticate(credentials: Credentials): Stage {
   const { apiKeyOwner, bearerTokenOwner } = credentials;
+  const refusal = refusalOf(credentials);
   return (exchange) => {
     const key = apiKeyOwner && exchange.header('x-api-key');
     const program = key === undefined ? undefined : apiKeyOwner?.(key);
-    if (key !== undefined && !program) return unauthenticated(exchange, WRONG_KEY, credentials);
+    if (key !== undefined && !program) throw refusal();
     const authorization = bearerTokenOwner && exchange.header('authorization');
     if (authorization === undefined) {
-      if (program) return admit(exchange, program);
-      return unauthenticated(exchange, howToSend(credentials), credentials);
+      if (!program) throw refusal();
+      return admit(exchange, program);
     }
-    const wrong = () => unauthenticated(exchange, WRONG_TOKEN, credentials, true);
     const token = bearerToken(authorization);
-    if (token === undefined) return wrong();
+    if (token === undefined) throw refusal();
     return bearerTokenOwner!(token, exchange).then((person) => {
-      if (!person) return wrong();
-      if (person === 'unchecked') return unchecked(exchange);
+      if (!person) throw refusal();
       return admit(exchange, program ? onBehalf(program, person) : person);
     });
   };
+}
+
+/** Makes the error of callers without a valid credential. It never says what exactly is wrong with one. */
+function refusalOf({ apiKeyOwner, bearerTokenOwner }: Credentials): () => GraphQLError {
+  const ways = [
+    ...(apiKeyOwner ? ['an API key from the operator of this gateway, as "x-api-key: <key>"'] : []),
+    ...(bearerTokenOwner
+      ? ['the access token of a signed-in user, as "authorization: Bearer <token>"']
+      : []),
+  ];
+  const message =
+    `This request has no credential that is valid for this gateway now. Send ${ways.join(', or ')}. ` +
+    'If a token is refused again, the operator of this gateway finds the reason in the log.';
+  // At least one challenge is required (RFC 9110, 11.6.1). No registered scheme exists for API keys.
+  const challenge = `${bearerTokenOwner ? 'Bearer' : 'ApiKey'} realm="recruiting-subgraph"`;
+  const http = { status: 401, headers: { 'www-authenticate': challenge } };
+  return () => codedError('UNAUTHENTICATED', message, { extensions: { http } });
 }
 
 function admit(exchange: Exchange, caller: Caller): undefined {
@@ -81,66 +95,6 @@ function apiKeyOwners(keys: readonly ApiKey[]): (key: string) => Caller | undefi
   }
   return (key) => owners.get(hashOf('sha256', key));
 }
-
-/**
- * The 401 reply, with a GraphQL error. It is written here because Yoga would choose its status and format by the
- * `accept` header. It never says what exactly is wrong with a credential.
- */
-function unauthenticated(
-  exchange: Exchange,
-  message: string,
-  { apiKeyOwner, bearerTokenOwner }: Credentials,
-  isTokenWrong = false,
-): Reply {
-  // At least one challenge is required (RFC 9110, 11.6.1). No registered scheme exists for API keys.
-  const challenges = [
-    ...(apiKeyOwner ? [`ApiKey ${REALM}, header="x-api-key"`] : []),
-    // An error code is allowed only if a token was sent (RFC 6750, 3.1).
-    ...(bearerTokenOwner
-      ? [`Bearer ${REALM}${isTokenWrong ? ', error="invalid_token"' : ''}`]
-      : []),
-  ];
-  const { json } = accepted(exchange.header('accept'));
-  const { headers, ...reply } = errorReply(401, codedError('UNAUTHENTICATED', message));
-  return {
-    ...reply,
-    headers: { ...headers, 'content-type': json, 'www-authenticate': challenges.join(', ') },
-  };
-}
-
-/** The keys are fetched again after this time. */
-const RETRY_SECONDS = 5;
-
-/** Not 401, with which clients log their users out. */
-function unchecked(exchange: Exchange): Reply {
-  const error = codedError(
-    'RATE_LIMITED',
-    'The keys that verify bearer tokens are unavailable, so the token of this request was not checked. ' +
-      `Keep it, and try again in ${RETRY_SECONDS} s.`,
-    { extensions: { retryAfter: RETRY_SECONDS } },
-  );
-  exchange.notes.outcome = 'RATE_LIMITED';
-  const reply = errorReply(503, error);
-  return { ...reply, headers: { ...reply.headers, 'retry-after': String(RETRY_SECONDS) } };
-}
-
-/** What a caller does that has sent no credential, or only one of a kind that is not accepted. */
-function howToSend({ apiKeyOwner, bearerTokenOwner }: Credentials): string {
-  const ways = [
-    ...(apiKeyOwner ? ['an API key from the operator of this gateway, as "x-api-key: <key>"'] : []),
-    ...(bearerTokenOwner
-      ? ['the access token of a signed-in user, as "authorization: Bearer <token>"']
-      : []),
-  ];
-  return `This request has no credential that this gateway accepts. Send ${ways.join(', or ')}.`;
-}
-
-const WRONG_KEY =
-  'The API key in x-api-key is not valid. Check that it is complete and sent only once, or request a new one from the operator of this gateway.';
-const WRONG_TOKEN =
-  'The authorization header has no bearer token that is valid for this gateway now. Get a new token and send it once, ' +
-  'as "authorization: Bearer <token>"; if that is refused too, the operator of this gateway finds the reason in the log.';
-const REALM = 'realm="recruiting-subgraph"';
 
 interface AdmissionSettings {
   readonly apiKeys: readonly ApiKey[];

@@ -7,8 +7,9 @@ import {
 } from 'jose';
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.ts';
+import { codedError } from '../../errors.ts';
 import type { Caller, Exchange } from '../exchange.ts';
-import { KeysUnavailable } from './key-set.ts';
+import { KeysUnavailable, RETRY_MS } from './key-set.ts';
 
 interface BearerTokenParts extends Omit<TrustedIssuer, 'jwksUrl'> {
   readonly keys: JWTVerifyGetKey;
@@ -52,9 +53,8 @@ export function bearerTokenOwners({
       const { requestId } = caller;
       if (error instanceof KeysUnavailable) {
         log.info({ requestId, code }, 'a bearer token was not checked');
-        return 'unchecked';
+        throw unchecked();
       }
-      if (caller.hasLeft) throw error;
       log.info({ requestId, code, claim }, 'a bearer token was refused');
       return undefined;
     }
@@ -89,11 +89,28 @@ function scopesOf({ scope, scp }: JWTPayload): readonly unknown[] {
   );
 }
 
-/** Returns undefined for a token that is not valid, and `unchecked` for one that cannot be checked now. */
+/** Not 401, with which clients log their users out. */
+function unchecked() {
+  const headers = { 'retry-after': String(RETRY_SECONDS) };
+  return codedError(
+    'RATE_LIMITED',
+    'The keys that verify bearer tokens are unavailable, so the token of this request was not checked. ' +
+      `Keep it, and try again in ${RETRY_SECONDS} s.`,
+    { extensions: { retryAfter: RETRY_SECONDS, http: { status: 503, headers } } },
+  );
+}
+
+const RETRY_SECONDS = RETRY_MS / 1000;
+
+/**
+ * Returns undefined for a token that is not valid.
+ *
+ * @throws RATE_LIMITED for one that cannot be checked now
+ */
 export type BearerTokenOwner = (
   token: string,
-  caller: Pick<Exchange, 'requestId' | 'hasLeft'>,
-) => Promise<Caller | 'unchecked' | undefined>;
+  caller: Pick<Exchange, 'requestId'>,
+) => Promise<Caller | undefined>;
 
 export interface TrustedIssuer {
   readonly jwksUrl: string;
