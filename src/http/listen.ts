@@ -7,7 +7,6 @@ import {
   type Socket,
 } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { useOriginForm } from './inbound.ts';
 import { OneWriteResponse } from './one-write.ts';
 
 interface ListenOptions {
@@ -106,9 +105,7 @@ export async function listen(
         // Its headers may have promised, before the shutdown began, to keep the connection.
         if (closing) setImmediate(() => server.closeIdleConnections());
       });
-      useOriginForm(request);
-      if (hasValidHost(request)) handler(request, response);
-      else response.writeHead(400, { connection: 'close' }).end();
+      handler(request, response);
     },
   );
   server.maxHeadersCount = MAX_HEADERS;
@@ -213,11 +210,6 @@ async function listening(
 /** Accepts no connections any more, and waits for the end of those that are open. */
 function closed(acceptor: NetServer): Promise<void> {
   return new Promise((resolve) => void acceptor.close(() => resolve()));
-}
-
-/** A request with an invalid host is answered with 400, whatever it requests (RFC 9112, 3.2). */
-function hasValidHost({ headers: { host } }: IncomingMessage): boolean {
-  return host === undefined || (/^[^/?#@\\]+$/.test(host) && URL.canParse(`http://${host}`));
 }
 
 function hostInUrl(host: string): string {
