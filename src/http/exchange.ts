@@ -65,7 +65,7 @@ export class Exchange {
   /** Set by the authentication; undefined if callers need no credential. */
   caller: Caller | undefined;
   #stoppedBy: 'caller' | 'gateway' | undefined;
-  #leaving: Set<() => void> | undefined;
+  #leaving: (() => void)[] | undefined;
   #ending: (() => void)[] | undefined;
   #hasEnded = false;
   #signal: AbortController | undefined;
@@ -102,11 +102,7 @@ export class Exchange {
    */
   onLeave(listener: () => void): void {
     if (this.#stoppedBy) listener();
-    else (this.#leaving ??= new Set()).add(listener);
-  }
-
-  offLeave(listener: () => void): void {
-    this.#leaving?.delete(listener);
+    else (this.#leaving ??= []).push(listener);
   }
 
   /** Aborted when the caller leaves or the answer is cut off. Created on first use, because `onLeave` costs less. */

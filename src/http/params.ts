@@ -40,7 +40,7 @@ export function createReadParams({ maxBodyBytes, maxRequests, bodies }: ParamsPa
 
   return async (exchange: Exchange): Promise<Params> => {
     if (exchange.method === 'POST') {
-      checkHeaders(exchange, maxBodyBytes);
+      checkType(exchange.header('content-type') ?? '');
       const text = await readText(exchange, limits);
       enter(exchange);
       return paramsIn(text);
@@ -50,16 +50,11 @@ export function createReadParams({ maxBodyBytes, maxRequests, bodies }: ParamsPa
   };
 }
 
-/** @throws GraphQLError if the headers alone are a reason to refuse the request */
-function checkHeaders(exchange: Exchange, maxBytes: number): void {
-  const type = exchange.header('content-type') ?? '';
-  if (type !== 'application/json') {
-    const isJson = /^application\/json\s*([;,]|$)/i.test(type);
-    const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s";,]*)/i.exec(type) ?? [];
-    if (!isJson || !/^utf-?8$/i.test(charset)) throw refused(415, OTHER_TYPE);
-  }
-  if (exchange.header('content-encoding') !== undefined) throw refused(415, OTHER_ENCODING);
-  if (Number(exchange.header('content-length')) > maxBytes) throw tooLarge(maxBytes);
+/** @throws GraphQLError for another type than JSON in UTF-8 */
+function checkType(type: string): void {
+  const isJson = /^application\/json\s*([;,]|$)/i.test(type);
+  const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s";,]*)/i.exec(type) ?? [];
+  if (!isJson || !/^utf-?8$/i.test(charset)) throw refused(415, OTHER_TYPE);
 }
 
 async function readText(
@@ -69,7 +64,7 @@ async function readText(
   const { node, fetched } = exchange.inbound;
   const parts = new BodyParts(limits);
   try {
-    if (node) await arrived(node.req, exchange, parts);
+    if (node) await arrived(node.req, parts);
     else for await (const part of fetched?.body ?? []) parts.add(part);
     const bytes = parts.bytes();
     if (!isUtf8(bytes)) throw badRequest(NOT_UTF8);
@@ -84,36 +79,23 @@ async function readText(
 }
 
 /** By events, because the iterator of a stream costs more than everything else about a small body. */
-function arrived(req: IncomingMessage, exchange: Exchange, parts: BodyParts): Promise<void> {
+function arrived(req: IncomingMessage, parts: BodyParts): Promise<void> {
   // It would never end a second time.
   if (req.readableEnded) return Promise.reject(badRequest(READ_BEFORE));
   return new Promise((resolve, reject) => {
-    // These listeners would keep the body alive as long as the request.
-    const done = () => {
-      req.off('data', onData).off('end', onEnd);
-      exchange.offLeave(onLeave);
-    };
-    // The rest of the body is discarded as it arrives. A connection that is closed while the caller sends is reset, and
-    // the answer may be lost.
-    const stop = (reason: unknown) => {
-      done();
-      req.resume();
-      reject(reason);
-    };
     const onData = (part: Buffer) => {
       try {
         parts.add(part);
       } catch (error) {
-        stop(error);
+        // The rest of the body is discarded as it arrives. A connection that is closed while the caller sends is reset,
+        // and the answer may be lost.
+        req.off('data', onData).resume();
+        reject(error);
       }
     };
-    const onEnd = () => {
-      done();
-      resolve();
-    };
-    const onLeave = () => stop(CALLER_LEFT);
-    req.on('data', onData).on('end', onEnd);
-    exchange.onLeave(onLeave);
+    req.on('data', onData).on('end', resolve);
+    // If it has not ended, its caller has left.
+    req.on('close', () => reject(CALLER_LEFT));
   });
 }
 
@@ -181,10 +163,8 @@ function refused(status: number, message: string) {
 
 const OTHER_TYPE =
   'The content-type of this request is not supported. Send the operation as JSON in UTF-8, with "content-type: application/json".';
-const OTHER_ENCODING =
-  'The content-encoding of this request is not supported. Send the body without one.';
 const NOT_UTF8 =
-  'The body is not valid UTF-8. Send JSON in UTF-8, as every JSON library writes it.';
+  'The body is not valid UTF-8. Send JSON in UTF-8, as every JSON library writes it, and not compressed.';
 const READ_BEFORE =
   'Something in front of the gateway has read the body of this request. Whoever runs it mounts the gateway before body parsers.';
 const NO_OBJECT =
