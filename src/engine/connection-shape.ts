@@ -3,7 +3,6 @@ import { withPath, type AnswerError, type Path } from './answer.ts';
 import type { ListRecord } from './list-record.ts';
 import type { Fragments } from '../selections.ts';
 import {
-  checkDirectives,
   fieldsBelow,
   selectedNow,
   selectionsBelow,
@@ -36,7 +35,6 @@ export class ConnectionShape {
   /** The indexes in `places` of `nodes`, and of each `node` of `edges`. */
   readonly #placeOf: ReadonlyMap<SelectedField, number>;
 
-  /** @throws BAD_USER_INPUT for a directive of the service inside of the connection, outside of its records */
   constructor(field: SelectedField, types: ConnectionTypes, fragments: Fragments) {
     const places: (readonly SelectionNode[])[] = [];
     const placeOf = new Map<SelectedField, number>();
@@ -47,11 +45,9 @@ export class ConnectionShape {
     };
     this.#fields = fieldsBelow(field, fragments);
     for (const member of this.#fields) {
-      checkDirectives(member);
       if (member.name === 'nodes') addPlace(member);
       if (member.name !== 'edges' && member.name !== 'pageInfo') continue;
       const inner = fieldsBelow(member, fragments);
-      inner.forEach(checkDirectives);
       below.set(member, inner);
       if (member.name === 'edges') inner.filter(({ name }) => name === 'node').forEach(addPlace);
     }

@@ -23,7 +23,7 @@ import {
   type RecordId,
   type RecordLoads,
 } from './records.ts';
-import { checkDirectives, selectionsBelow, type SelectedField } from './selected-fields.ts';
+import { selectionsBelow, type SelectedField } from './selected-fields.ts';
 import { errorsAt } from './service-answer.ts';
 import { fragmentNode } from './syntax.ts';
 
@@ -44,7 +44,6 @@ export class RecordField {
     entity: Entity,
     selected: SelectedField,
   ) {
-    checkDirectives(selected);
     this.key = selected.key;
     this.#field = selected;
     this.#entity = entity;
@@ -80,7 +79,6 @@ export class EntitiesField {
     entities: readonly Entity[],
     selected: SelectedField,
   ) {
-    checkDirectives(selected);
     this.key = selected.key;
     this.#field = selected;
     this.#entities = new Map(entities.map((entity) => [entity.type.name, entity]));

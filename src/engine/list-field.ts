@@ -36,7 +36,7 @@ import { ListPages } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
 import type { NestedFiller } from './mend.ts';
 import type { ListDerivation, PreparedOperation } from './prepared-operation.ts';
-import { checkDirectives, selectionsBelow, type SelectedField } from './selected-fields.ts';
+import { selectionsBelow, type SelectedField } from './selected-fields.ts';
 import { errorsAt } from './service-answer.ts';
 
 type Values = Readonly<Record<string, unknown>>;
@@ -60,7 +60,6 @@ export class ListField implements NestedFiller {
     derived: ListDerivation,
     field: SelectedField,
   ) {
-    checkDirectives(field);
     const { adapter, kind, name } = derived;
     const parent = shared.schema.getType(derived.parent);
     this.key = field.key;

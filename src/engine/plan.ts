@@ -13,7 +13,6 @@ import { ListField } from './list-field.ts';
 import { isLocal, localFields } from './local-fields.ts';
 import { prepareOperation, type PreparedOperation } from './prepared-operation.ts';
 import { selectedFields, selectedNow, type SelectedField } from './selected-fields.ts';
-import { checkDirectivesAt } from './syntax.ts';
 import { streamedLists, streamOperation, type Payload } from './stream.ts';
 
 /*
@@ -175,11 +174,10 @@ function derivedRoot(
   prepared: PreparedOperation,
   field: SelectedField,
 ): DerivedRoot | null {
-  const { operation, directives = [] } = prepared.definition;
+  const { operation } = prepared.definition;
   const derived =
     operation === OperationTypeNode.QUERY ? shared.rules.derived.get(field.name) : undefined;
   if (!derived) return null;
-  checkDirectivesAt(field.name, directives);
   // Without a default, a new kind does not compile until it is here.
   switch (derived.kind) {
     case 'all':

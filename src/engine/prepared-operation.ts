@@ -18,7 +18,7 @@ import type { DerivedField, ListKind } from '../schema/derived.ts';
 import type { AllowedMutations } from '../schema/served/served-schema.ts';
 import { onlyOperation, type Fragments } from '../selections.ts';
 import { underConditions, type SelectedField } from './selected-fields.ts';
-import { checkDirectivesAt, fieldNode, keyOf } from './syntax.ts';
+import { fieldNode, keyOf } from './syntax.ts';
 
 /**
  * An operation of which the parts can be sent to the service, still under served names. Fragments stay as they were
@@ -68,12 +68,6 @@ export function prepareOperation(
   const nested = new Map<FieldNode, NestedField>();
   const only = onlyOperation(document, operation).document;
   const rewritten = rewrite(rules, only, nested);
-  for (const { node } of nested.values()) {
-    checkDirectivesAt(node.name.value, [
-      ...(operation.directives ?? []),
-      ...(node.directives ?? []),
-    ]);
-  }
   const fragments = new Map<string, FragmentDefinitionNode>();
   let definition = operation;
   for (const each of rewritten.definitions) {
@@ -172,7 +166,7 @@ export function rootPart(
   fields: readonly SelectedField[],
 ): PreparedOperation {
   const selections = fields.flatMap(({ uses }) =>
-    uses.flatMap(({ node, directives }) => underConditions([node], directives)),
+    uses.flatMap(({ node, conditions }) => underConditions([node], conditions)),
   );
   const selectionSet = { ...definition.selectionSet, selections };
   return { ...prepared, definition: { ...definition, selectionSet } };

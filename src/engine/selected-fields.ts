@@ -1,5 +1,5 @@
 import {
-  getDirectiveValues,
+  getArgumentValues,
   GraphQLIncludeDirective,
   GraphQLSkipDirective,
   Kind,
@@ -9,7 +9,7 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import type { Fragments } from '../selections.ts';
-import { checkDirectivesAt, fragmentNode, isCondition, keyOf } from './syntax.ts';
+import { fragmentNode, isCondition, keyOf } from './syntax.ts';
 
 /** What selections have for one object under one key. */
 export interface SelectedField {
@@ -19,12 +19,12 @@ export interface SelectedField {
   readonly uses: readonly FieldUse[];
 }
 
-/** A field node, with the directives of each selection around it and its own, from the outside. */
 interface FieldUse {
   readonly node: FieldNode;
   /** The type condition of the innermost fragment around it that has one. */
   readonly on: string | undefined;
-  readonly directives: readonly (readonly DirectiveNode[])[];
+  /** The `@skip` and `@include` of the selections around it and its own, from the outside. */
+  readonly conditions: readonly DirectiveNode[];
 }
 
 /** Groups the fields that a selection set has for one object, in the order of the answer, whatever their conditions. */
@@ -32,21 +32,21 @@ export function selectedFields(
   { selections }: SelectionSetNode,
   fragments: Fragments,
 ): readonly SelectedField[] {
-  return grouped([{ selections, directives: [] }], fragments);
+  return grouped([{ selections, conditions: [] }], fragments);
 }
 
 /** Groups the fields that are selected below a field. */
 export function fieldsBelow({ uses }: SelectedField, fragments: Fragments) {
-  const sets = uses.map(({ node, directives }) => ({
+  const sets = uses.map(({ node, conditions }) => ({
     selections: node.selectionSet?.selections ?? [],
-    directives,
+    conditions,
   }));
   return grouped(sets, fragments);
 }
 
 interface ConditionalSelections {
   readonly selections: readonly SelectionNode[];
-  readonly directives: FieldUse['directives'];
+  readonly conditions: FieldUse['conditions'];
 }
 
 function grouped(
@@ -58,39 +58,36 @@ function grouped(
   const entered = new Set<string>();
   const collect = (
     selections: readonly SelectionNode[],
-    outer: readonly (readonly DirectiveNode[])[],
+    outer: FieldUse['conditions'],
     on: string | undefined,
   ): void => {
     for (const selection of selections) {
-      const { directives: own = [] } = selection;
-      let directives = own.length > 0 ? [...outer, own] : outer;
+      const own = selection.directives?.filter(isCondition) ?? [];
+      const conditions = own.length > 0 ? [...outer, ...own] : outer;
       if (selection.kind === Kind.FIELD) {
         const key = keyOf(selection);
-        const use = { node: selection, directives, on };
+        const use = { node: selection, conditions, on };
         const known = fields.get(key);
         if (known) known.uses.push(use);
         else fields.set(key, { key, name: selection.name.value, uses: [use] });
         continue;
       }
       if (selection.kind === Kind.INLINE_FRAGMENT) {
-        const condition = selection.typeCondition?.name.value ?? on;
-        collect(selection.selectionSet.selections, directives, condition);
+        const type = selection.typeCondition?.name.value ?? on;
+        collect(selection.selectionSet.selections, conditions, type);
         continue;
       }
       const fragment = fragments.get(selection.name.value);
       // Before validation, a document may spread one that it does not have.
       if (!fragment) continue;
-      if (fragment.directives && fragment.directives.length > 0) {
-        directives = [...directives, fragment.directives];
-      }
-      if (directives.length === 0) {
+      if (conditions.length === 0) {
         if (entered.has(selection.name.value)) continue;
         entered.add(selection.name.value);
       }
-      collect(fragment.selectionSet.selections, directives, fragment.typeCondition.name.value);
+      collect(fragment.selectionSet.selections, conditions, fragment.typeCondition.name.value);
     }
   };
-  for (const { selections, directives } of sets) collect(selections, directives, undefined);
+  for (const { selections, conditions } of sets) collect(selections, conditions, undefined);
   return [...fields.values()];
 }
 
@@ -106,25 +103,13 @@ export function isSelected(
   { uses }: SelectedField,
   values: Readonly<Record<string, unknown>>,
 ): boolean {
-  return uses.some((use) => isTrue(use, values));
+  return uses.some(({ conditions }) => conditions.every((each) => isTrue(each, values)));
 }
 
-function isTrue({ directives }: FieldUse, values: Readonly<Record<string, unknown>>): boolean {
-  return directives.every((each) => areTrue(each, values));
-}
-
-/** Whether `@skip` and `@include` among these directives let a selection through. */
-function areTrue(
-  directives: readonly DirectiveNode[],
-  values: Readonly<Record<string, unknown>>,
-): boolean {
-  if (directives.length === 0) return true;
-  const node = { directives };
-  const variables = { ...values };
-  return (
-    getDirectiveValues(GraphQLSkipDirective, node, variables)?.['if'] !== true &&
-    getDirectiveValues(GraphQLIncludeDirective, node, variables)?.['if'] !== false
-  );
+function isTrue(condition: DirectiveNode, values: Readonly<Record<string, unknown>>): boolean {
+  const isSkip = condition.name.value === 'skip';
+  const definition = isSkip ? GraphQLSkipDirective : GraphQLIncludeDirective;
+  return getArgumentValues(definition, condition, values)['if'] !== isSkip;
 }
 
 /**
@@ -132,26 +117,17 @@ function areTrue(
  * conditions is sent under these conditions.
  */
 export function selectionsBelow({ uses }: SelectedField): readonly SelectionNode[] {
-  return uses.flatMap(({ node, directives }) =>
-    underConditions(node.selectionSet?.selections ?? [], directives),
+  return uses.flatMap(({ node, conditions }) =>
+    underConditions(node.selectionSet?.selections ?? [], conditions),
   );
 }
 
-/** Returns selections under the `@skip` and `@include` among the directives around them. */
 export function underConditions(
   selections: readonly SelectionNode[],
-  around: FieldUse['directives'],
+  conditions: FieldUse['conditions'],
 ): readonly SelectionNode[] {
-  return around.reduceRight<readonly SelectionNode[]>((inner, each) => {
-    const conditions = each.filter(isCondition);
-    return conditions.length > 0 ? [fragmentNode(undefined, inner, conditions)] : inner;
-  }, selections);
-}
-
-/** @throws BAD_USER_INPUT for a directive of the service on a field that the gateway answers itself, or around it */
-export function checkDirectives({ name, uses }: SelectedField): void {
-  checkDirectivesAt(
-    name,
-    uses.flatMap((use) => use.directives.flat()),
+  return conditions.reduceRight(
+    (inner, condition) => [fragmentNode(undefined, inner, [condition])],
+    selections,
   );
 }

@@ -9,7 +9,6 @@ import {
   type SelectionNode,
   type VariableDefinitionNode,
 } from 'graphql';
-import { codedError } from '../errors.ts';
 
 /*
  * What the gateway itself adds to a document before it sends it, as nodes of its syntax tree. All aliases and variables
@@ -91,15 +90,4 @@ export function keyOf({ alias, name }: FieldNode): string {
 /** Whether a directive decides if a field is selected. */
 export function isCondition({ name }: DirectiveNode): boolean {
   return name.value === 'skip' || name.value === 'include';
-}
-
-/** @throws BAD_USER_INPUT for a directive of the service at a field that the gateway answers itself, or around it */
-export function checkDirectivesAt(field: string, directives: readonly DirectiveNode[]): void {
-  const misplaced = directives.find((directive) => !isCondition(directive));
-  if (!misplaced) return;
-  throw codedError(
-    'BAD_USER_INPUT',
-    `@${misplaced.name.value} cannot be used at ${field}, nor around it, because the gateway answers this field with ` +
-      'requests of its own. Remove it, or send the fields of the service in an operation of their own.',
-  );
 }

@@ -237,28 +237,6 @@ test('random operations over lists with random habits are answered as the servic
   );
 }, 120_000);
 
-test.each([
-  ['a list', '{ allPersons @tag(name: "x") { id } }'],
-  ['a connection', '{ seen personsConnection @tag(name: "x") { nodes { id } } }'],
-  [
-    'a fragment around fragments around a list, which are also spread without it',
-    '{ ...G ...F } fragment F on QueryRoot { ...G @tag(name: "x") } fragment G on QueryRoot { ...H } fragment H on QueryRoot { allPersons { id } }',
-  ],
-  ['an operation with a list', 'query @inContext { allPersons { id } }'],
-  ['the edges', '{ personsConnection { edges @tag(name: "x") { node { id } } } }'],
-  [
-    'a fragment in an edge',
-    '{ personsConnection { edges { ...F } } } fragment F on PersonEdge @tag(name: "x") { node { id } }',
-  ],
-])('a custom directive on %s that the gateway adds is refused', async (_, query) => {
-  const { asks, gateway } = sides.get('forwarded')!;
-  const sent = gateway.service.received.length;
-  const { data, errors } = await asks[0]!({ query, variables: {} });
-  expect(data).toBeUndefined();
-  expect(JSON.stringify(errors)).toMatch(/@(tag|inContext) cannot be used at .*BAD_USER_INPUT/);
-  expect(gateway.service.received).toHaveLength(sent);
-});
-
 /** The same operation, with every condition the other way round and every number another one. */
 function changed({ variables, ...operation }: Operation): Operation {
   const others = Object.entries(variables).map(([name, value]) => {
