@@ -12,7 +12,7 @@ export class ByIds {
   readonly #by: ByIdField;
   readonly #result: ResultUnion;
 
-  constructor({ upstreamType }: Pick<Shared, 'upstreamType'>, by: ByIdField) {
+  constructor({ served: { upstreamType } }: Shared, by: ByIdField) {
     this.#by = by;
     this.#result = new ResultUnion(by.result, upstreamType);
   }

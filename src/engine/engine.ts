@@ -1,6 +1,5 @@
 import type { DocumentNode, OperationDefinitionNode } from 'graphql';
 import { Call, type CallOrigin, type CallVariables } from './call.ts';
-import { ListField } from './list-field.ts';
 import { compile, type Plan } from './plan.ts';
 import { Shared, type EngineParts } from './shared.ts';
 
@@ -11,10 +10,7 @@ export class Engine {
 
   constructor(parts: EngineParts) {
     this.#parts = parts;
-    this.#shared = new Shared(
-      parts,
-      (shared, prepared, derived, field) => new ListField(shared, prepared, derived, field),
-    );
+    this.#shared = new Shared(parts);
   }
 
   /** Compiles an operation, which is valid. @throws coded errors for one that can never be answered */

@@ -22,7 +22,6 @@ export interface Forwarded extends Answer {
 
 /** The fields of an operation that the service answers itself: one request, as the caller wrote them. */
 export class ForwardedFields {
-  readonly #shared: Shared;
   readonly #root: GraphQLObjectType;
   readonly #fields: readonly SelectedField[];
   readonly #mend: Mend | undefined;
@@ -38,16 +37,15 @@ export class ForwardedFields {
     all: readonly SelectedField[],
     forwarded: readonly SelectedField[],
   ) {
-    this.#shared = shared;
     this.#root = root;
     this.#fields = forwarded;
     const names = new Set(forwarded.map(({ name }) => name));
-    this.#mend = compileMend(shared.mending(prepared), root, forwarded);
+    this.#mend = compileMend(shared, prepared, root, forwarded);
     const isWhole = all.every(({ name }) => names.has(name) || name === '__typename');
     this.#staysText = isWhole && !this.#mend;
     const part = isWhole ? prepared : rootPart(prepared, forwarded);
     const { selections } = part.definition.selectionSet;
-    this.#request = new ServiceRequest(shared.printer, part, selections);
+    this.#request = new ServiceRequest(shared.served, part, selections);
   }
 
   /** Whether any of them is selected with these values of the variables. */
@@ -76,7 +74,7 @@ export class ForwardedFields {
     const { data, errors: ofService, extensions } = readServiceAnswer(answered);
     const errors: AnswerError[] = ofService.map((service) => ({ service }));
     if (this.#mend && data) {
-      const inside = await mended(this.#mend, data, this.#shared.servedNames, call);
+      const inside = await mended(this.#mend, data, call);
       for (const { error, path } of inside) errors.push(withPath(error, path));
     }
     const isUnchanged = !this.#mend && errors.length === 0;

@@ -34,8 +34,7 @@ import { ConnectionShape } from './connection-shape.ts';
 import type { Shared } from './shared.ts';
 import { ListPages } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
-import type { NestedFiller } from './mend.ts';
-import type { ListDerivation, PreparedOperation } from './prepared-operation.ts';
+import type { ListDerivation, NestedFiller, PreparedOperation } from './prepared-operation.ts';
 import { selectionsBelow, type SelectedField } from './selected-fields.ts';
 import { errorsAt } from './service-answer.ts';
 
@@ -75,7 +74,7 @@ export class ListField implements NestedFiller {
       kind === 'connection'
         ? new ConnectionShape(
             field,
-            { ...adapter.connection!, pageInfo: shared.pageInfo },
+            { ...adapter.connection!, pageInfo: shared.served.pageInfo },
             prepared.fragments,
           )
         : undefined;

@@ -79,14 +79,14 @@ export class ListPages {
   ) {
     this.#shared = shared;
     this.#adapter = adapter;
-    this.#result = new ResultUnion(adapter.result, shared.upstreamType);
+    this.#result = new ResultUnion(adapter.result, shared.served.upstreamType);
     this.#way = 'reach' in adapter ? new WayToParent(shared, adapter as NestedAdapter) : undefined;
     this.#identity = identityOf(shared.schema, adapter, places[0] ?? []);
     this.#keys = places.map((_, place) => (place === 0 ? 'items' : `_rs_items${place}`));
     this.#mends = places.map((selections) => {
       const set = { kind: Kind.SELECTION_SET, selections } as const;
       const fields = selectedFields(set, prepared.fragments);
-      return compileMend(shared.mending(prepared), adapter.nodeType, fields);
+      return compileMend(shared, prepared, adapter.nodeType, fields);
     });
     if (this.#mends.some((mend) => mend?.fills)) this.#filled = shared.number();
     const lists = places.map((selections, place) =>
@@ -119,7 +119,7 @@ export class ListPages {
       if (known) return known;
       const { fields, variables = [] } = this.#way?.select([list], parents) ?? { fields: [list] };
       const definitions = [...definitionsOf(adapter), ...variables];
-      const made = new ServiceRequest(shared.printer, query, fields, definitions);
+      const made = new ServiceRequest(shared.served, query, fields, definitions);
       requests.set(parents, made);
       return made;
     };
@@ -282,8 +282,7 @@ export class ListPages {
     }
     for (const [place, mending] of this.#mends.entries()) {
       if (!mending) continue;
-      const { servedNames } = this.#shared;
-      const inside = await mended(mending, lists[place], servedNames, requester);
+      const inside = await mended(mending, lists[place], requester);
       for (const { error, path } of inside) {
         const [index, ...rest] = path;
         add(index as number, { error, place, path: rest });

@@ -1,5 +1,6 @@
 import { execute, Kind, type DocumentNode, type GraphQLSchema } from 'graphql';
 import type { Call } from './call.ts';
+import type { Shared } from './shared.ts';
 import { rootPart, type PreparedOperation } from './prepared-operation.ts';
 import { fieldsBelow, selectedNow, type SelectedField } from './selected-fields.ts';
 
@@ -14,7 +15,7 @@ type Values = Readonly<Record<string, unknown>>;
 
 /** Compiles these fields of an operation. @param selected the fields of its root */
 export function localFields(
-  { schema, sdl }: { readonly schema: GraphQLSchema; readonly sdl: () => string },
+  { schema, subgraphSdl }: Shared['offered'],
   prepared: PreparedOperation,
   selected: readonly SelectedField[],
 ): (call: Call) => Values {
@@ -33,7 +34,7 @@ export function localFields(
   return ({ variables }) => ({
     ...(isIntrospection && introspect(schema, document, variables.sent)),
     ...Object.fromEntries(
-      services.map(({ key, below }) => [key, service(below, variables.values, sdl)]),
+      services.map(({ key, below }) => [key, service(below, variables.values, subgraphSdl)]),
     ),
   });
 }

@@ -1,15 +1,11 @@
-import {
-  getNamedType,
-  isCompositeType,
-  type GraphQLCompositeType,
-  type GraphQLSchema,
-} from 'graphql';
+import { getNamedType, isCompositeType, type GraphQLCompositeType } from 'graphql';
 import { hasFields, objectTypesOf } from '../schema/derived.ts';
-import { pathOf, type AnswerError, type FieldValue, type Path } from './answer.ts';
+import { pathOf, type AnswerError, type Path } from './answer.ts';
 import type { Requester } from './call.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
-import { parentIdKey, type ListDerivation, type PreparedOperation } from './prepared-operation.ts';
+import { parentIdKey, type NestedFiller, type PreparedOperation } from './prepared-operation.ts';
 import { fieldsBelow, type SelectedField } from './selected-fields.ts';
+import type { Shared } from './shared.ts';
 
 /*
  * What has to be changed in a value of the service before a caller gets it
@@ -17,22 +13,6 @@ import { fieldsBelow, type SelectedField } from './selected-fields.ts';
  * The service has completed its values, so they are not looked at one by one. Only the places are visited where a
  * `__typename` has another name here, or where a nested list belongs; most selections have none.
  */
-
-/** Answers the derived field of a nested list for one parent. */
-export interface NestedFiller {
-  /** The paths of its errors begin at the field. */
-  answerBelow(requester: Requester, parentId: unknown): Promise<FieldValue>;
-}
-
-export interface MendParts {
-  readonly schema: GraphQLSchema;
-  readonly prepared: PreparedOperation;
-  /** The served names of types by those of the service, where they differ. */
-  readonly servedNames: ReadonlyMap<string, string>;
-  readonly upstreamType: (served: string) => string;
-  /** Compiles the derived field of a nested list. */
-  readonly compileNested: (derived: ListDerivation, field: SelectedField) => NestedFiller;
-}
 
 /** The places to visit in an object. At least one. */
 export interface Mend {
@@ -43,8 +23,8 @@ export interface Mend {
 
 interface Place {
   readonly key: string;
-  /** Whether it is a `__typename` whose value may have another name here. */
-  readonly isTypename?: boolean;
+  /** The served names of types, if it is a `__typename` whose value may have another name here. */
+  readonly names?: ReadonlyMap<string, string>;
   /** Whether the gateway has selected it for itself. */
   readonly isHidden?: boolean;
   /** Fillers of nested lists, by the service's names of the types that have them. */
@@ -58,12 +38,13 @@ interface Place {
  * @param type of the object on which the fields are selected
  */
 export function compileMend(
-  parts: MendParts,
+  shared: Shared,
+  prepared: PreparedOperation,
   type: GraphQLCompositeType,
   fields: readonly SelectedField[],
 ): Mend | undefined {
-  if (parts.servedNames.size === 0 && parts.prepared.nested.size === 0) return undefined;
-  const places = fields.flatMap((field) => placeOf(parts, type, field) ?? []);
+  if (shared.servedNames.size === 0 && prepared.nested.size === 0) return undefined;
+  const places = fields.flatMap((field) => placeOf(shared, prepared, type, field) ?? []);
   if (places.length === 0) return undefined;
   const fills = places.some(({ nested, below = [] }) => nested || below.some((each) => each.fills));
   return { places, fills };
@@ -76,21 +57,22 @@ export function compileMend(
 const HIDDEN = '_rs_';
 
 function placeOf(
-  parts: MendParts,
+  shared: Shared,
+  prepared: PreparedOperation,
   type: GraphQLCompositeType,
   field: SelectedField,
 ): Place | undefined {
-  const { schema, prepared, servedNames, upstreamType } = parts;
+  const { schema, servedNames } = shared;
   const { key, name, uses } = field;
   if (key.startsWith(HIDDEN)) return { key, isHidden: true };
   if (uses.some(({ node }) => prepared.nested.has(node))) {
-    return { key, nested: nestedAt(parts, field) };
+    return { key, nested: nestedAt(shared, prepared, field) };
   }
   if (name === '__typename') {
     const isRenamed = objectTypesOf(schema, type).some((each) =>
-      servedNames.has(upstreamType(each.name)),
+      servedNames.has(shared.served.upstreamType(each.name)),
     );
-    return isRenamed ? { key, isTypename: true } : undefined;
+    return isRenamed ? { key, names: servedNames } : undefined;
   }
   const types = new Set<GraphQLCompositeType>();
   for (const { on, node } of uses) {
@@ -100,12 +82,15 @@ function placeOf(
   }
   if (types.size === 0) return undefined;
   const inner = fieldsBelow(field, prepared.fragments);
-  const below = Array.from(types, (each) => compileMend(parts, each, inner) ?? []).flat();
+  const below = Array.from(
+    types,
+    (each) => compileMend(shared, prepared, each, inner) ?? [],
+  ).flat();
   return below.length > 0 ? { key, below } : undefined;
 }
 
-function nestedAt(parts: MendParts, field: SelectedField) {
-  const { nested } = parts.prepared;
+function nestedAt({ schema, served }: Shared, prepared: PreparedOperation, field: SelectedField) {
+  const { nested, compileNested } = prepared;
   const fillers = new Map<string, { readonly filler: NestedFiller; readonly idKey: string }>();
   const uses = field.uses.flatMap((use) => nested.get(use.node) ?? []);
   for (const derived of new Set(uses.map((use) => use.derived))) {
@@ -113,14 +98,10 @@ function nestedAt(parts: MendParts, field: SelectedField) {
       const found = nested.get(use.node);
       return found?.derived === derived ? [{ ...use, node: found.node }] : [];
     });
-    const filler = parts.compileNested(derived, {
-      key: field.key,
-      name: derived.name,
-      uses: ofType,
-    });
-    const parent = parts.schema.getType(derived.parent) as GraphQLCompositeType;
-    for (const { name } of objectTypesOf(parts.schema, parent)) {
-      fillers.set(parts.upstreamType(name), { filler, idKey: parentIdKey(derived.parent) });
+    const filler = compileNested(derived, { key: field.key, name: derived.name, uses: ofType });
+    const parent = schema.getType(derived.parent) as GraphQLCompositeType;
+    for (const { name } of objectTypesOf(schema, parent)) {
+      fillers.set(served.upstreamType(name), { filler, idKey: parentIdKey(derived.parent) });
     }
   }
   return fillers;
@@ -147,57 +128,35 @@ interface PlacedError {
 export async function mended(
   mending: Mend,
   value: unknown,
-  servedNames: ReadonlyMap<string, string>,
   requester: Requester,
 ): Promise<readonly PlacedError[]> {
   const fills: Fill[] = [];
-  mend(mending, value, [], servedNames, fills);
-  return fillNested(requester, fills);
-}
-
-/** The nested lists that are begun at the same time. More would wait for each other anyway. */
-const AT_A_TIME = 200;
-
-/** Fills nested lists in, those of several parents at the same time, so that they share requests. */
-async function fillNested(
-  requester: Requester,
-  fills: readonly Fill[],
-): Promise<readonly PlacedError[]> {
-  const errors: PlacedError[] = [];
-  for (let from = 0; from < fills.length; from += AT_A_TIME) {
-    const some = fills.slice(from, from + AT_A_TIME);
-    const values = await Promise.all(
-      some.map(({ filler, parentId }) => filler.answerBelow(requester, parentId)),
-    );
-    for (const [at, { value, errors: inside }] of values.entries()) {
-      const { holder, key, path } = some[at]!;
-      holder[key] = value && (await value.parse());
-      for (const error of inside) errors.push({ error, path: [...path, ...pathOf(error)] });
-    }
-  }
-  return errors;
+  mend(mending, value, [], fills);
+  // Those of several parents at the same time, so that they share requests.
+  const errors = await Promise.all(
+    fills.map(async ({ filler, parentId, holder, key, path }) => {
+      const filled = await filler.answerBelow(requester, parentId);
+      holder[key] = filled.value && (await filled.value.parse());
+      return filled.errors.map((error) => ({ error, path: [...path, ...pathOf(error)] }));
+    }),
+  );
+  return errors.flat();
 }
 
 /** @param fills receives the nested lists that belong into the value. Each is null until it is filled */
-function mend(
-  mending: Mend,
-  value: unknown,
-  path: Path,
-  servedNames: ReadonlyMap<string, string>,
-  fills: Fill[],
-): void {
+function mend(mending: Mend, value: unknown, path: Path, fills: Fill[]): void {
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) {
       // Paths are only needed for nested lists.
-      mend(mending, item, mending.fills ? [...path, index] : path, servedNames, fills);
+      mend(mending, item, mending.fills ? [...path, index] : path, fills);
     }
     return;
   }
   if (!isJsonObject(value)) return;
-  for (const { key, isTypename, nested, below } of mending.places) {
+  for (const { key, names, nested, below } of mending.places) {
     const found = value[key];
     if (found === undefined || found === null) continue;
-    if (isTypename) value[key] = servedNames.get(found as string) ?? found;
+    if (names) value[key] = names.get(found as string) ?? found;
     // Types of a union may have other fields under this key: theirs are no names of these types.
     const place = typeof found === 'string' ? nested?.get(found) : undefined;
     if (place) {
@@ -206,7 +165,7 @@ function mend(
       value[key] = null;
     }
     for (const each of below ?? []) {
-      mend(each, found, each.fills ? [...path, key] : path, servedNames, fills);
+      mend(each, found, each.fills ? [...path, key] : path, fills);
     }
   }
   for (const { key, isHidden } of mending.places) if (isHidden) delete value[key];

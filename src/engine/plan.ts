@@ -49,10 +49,11 @@ export function compile(
   document: DocumentNode,
   operation: OperationDefinitionNode,
 ): Plan {
-  return new OperationPlan(shared, prepareOperation(shared.rules, document, operation), {
-    document,
-    operation,
-  });
+  const prepared: PreparedOperation = {
+    ...prepareOperation(shared, document, operation),
+    compileNested: (derived, field) => new ListField(shared, prepared, derived, field),
+  };
+  return new OperationPlan(shared, prepared, { document, operation });
 }
 
 class OperationPlan implements Plan {
@@ -176,7 +177,9 @@ function derivedRoot(
 ): DerivedRoot | null {
   const { operation } = prepared.definition;
   const derived =
-    operation === OperationTypeNode.QUERY ? shared.rules.derived.get(field.name) : undefined;
+    operation === OperationTypeNode.QUERY
+      ? shared.derived.get(`${shared.schema.getQueryType()!.name}.${field.name}`)
+      : undefined;
   if (!derived) return null;
   // Without a default, a new kind does not compile until it is here.
   switch (derived.kind) {

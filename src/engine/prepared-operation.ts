@@ -1,5 +1,5 @@
 import {
-  isAbstractType,
+  getOperationAST,
   Kind,
   OperationTypeNode,
   TypeInfo,
@@ -7,17 +7,16 @@ import {
   visitWithTypeInfo,
   type DocumentNode,
   type FieldNode,
-  type FragmentDefinitionNode,
-  type GraphQLCompositeType,
-  type GraphQLObjectType,
-  type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
 import { codedError } from '../errors.ts';
-import type { DerivedField, ListKind } from '../schema/derived.ts';
+import { objectTypesOf, type DerivedField, type ListKind } from '../schema/derived.ts';
 import type { AllowedMutations } from '../schema/served/served-schema.ts';
-import { onlyOperation, type Fragments } from '../selections.ts';
+import { fragmentsOf, onlyOperation, type Fragments } from '../selections.ts';
+import type { FieldValue } from './answer.ts';
+import type { Requester } from './call.ts';
 import { underConditions, type SelectedField } from './selected-fields.ts';
+import type { Shared } from './shared.ts';
 import { fieldNode, keyOf } from './syntax.ts';
 
 /**
@@ -32,6 +31,16 @@ export interface PreparedOperation {
    * the id of the parent is selected (`parentIdKey`).
    */
   readonly nested: ReadonlyMap<FieldNode, NestedField>;
+  /** Compiles the derived field of a nested list. */
+  readonly compileNested: CompileNested;
+}
+
+export type CompileNested = (derived: ListDerivation, field: SelectedField) => NestedFiller;
+
+/** Answers the derived field of a nested list for one parent. */
+export interface NestedFiller {
+  /** The paths of its errors begin at the field. */
+  answerBelow(requester: Requester, parentId: unknown): Promise<FieldValue>;
 }
 
 /** A derived field of a nested list, as a caller selects it. */
@@ -42,17 +51,6 @@ interface NestedField {
 
 export type ListDerivation = DerivedField<ListKind>;
 
-export interface OperationRules {
-  /** As callers see it. */
-  readonly schema: GraphQLSchema;
-  /** The derived fields of the query root, by name. */
-  readonly derived: ReadonlyMap<string, DerivedField>;
-  /** Those of nested lists, by `Type.field`. */
-  readonly derivedBelow: ReadonlyMap<string, ListDerivation>;
-  /** By their served names. */
-  readonly mutations: AllowedMutations;
-}
-
 /**
  * Prepares an operation of a document, which is valid: removes `@stream`, and replaces the derived fields of nested lists.
  *
@@ -61,28 +59,24 @@ export interface OperationRules {
  * @throws FORBIDDEN for a mutation that is switched off
  */
 export function prepareOperation(
-  rules: OperationRules,
+  shared: Shared,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-): PreparedOperation {
+): Omit<PreparedOperation, 'compileNested'> {
   const nested = new Map<FieldNode, NestedField>();
   const only = onlyOperation(document, operation).document;
-  const rewritten = rewrite(rules, only, nested);
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  let definition = operation;
-  for (const each of rewritten.definitions) {
-    if (each.kind === Kind.FRAGMENT_DEFINITION) fragments.set(each.name.value, each);
-    if (each.kind === Kind.OPERATION_DEFINITION) definition = each;
-  }
-  return { definition, fragments, nested };
+  const rewritten = rewrite(shared, only, nested);
+  const definition = getOperationAST(rewritten, operation.name?.value)!;
+  return { definition, fragments: fragmentsOf(rewritten), nested };
 }
 
 function rewrite(
-  { schema, derivedBelow, mutations }: OperationRules,
+  { schema, derived, mutations }: Shared,
   document: DocumentNode,
   nested: Map<FieldNode, NestedField>,
 ): DocumentNode {
   const types = new TypeInfo(schema);
+  const root = schema.getQueryType()!.name;
   const mutation = schema.getMutationType();
   return visit(
     document,
@@ -90,14 +84,14 @@ function rewrite(
       Directive: ({ name }) => (name.value === 'stream' ? null : undefined),
       Field: {
         enter: ({ name: { value: name } }) => {
-          const isMutation = canBe(schema, types.getParentType()!, mutation);
+          const isMutation = objectTypesOf(schema, types.getParentType()!).includes(mutation!);
           if (isMutation && !name.startsWith('__') && !isAllowed(mutations, name)) {
             throw refusedMutation(name);
           }
         },
         leave: (node) => {
-          const list = derivedBelow.get(`${types.getParentType()!.name}.${node.name.value}`);
-          if (!list) return undefined;
+          const list = derived.get(`${types.getParentType()!.name}.${node.name.value}`);
+          if (!list || !('adapter' in list) || list.parent === root) return undefined;
           const placeholder = placeholderFor(node);
           nested.set(placeholder, { derived: list, node });
           return placeholder;
@@ -129,15 +123,6 @@ export function parentIdKey(type: string): string {
 function placeholderFor(node: FieldNode): FieldNode {
   const { directives = [] } = node;
   return { ...fieldNode('__typename', { alias: keyOf(node) }), directives };
-}
-
-function canBe(
-  schema: GraphQLSchema,
-  type: GraphQLCompositeType,
-  root: GraphQLObjectType | null | undefined,
-): boolean {
-  if (!root) return false;
-  return type === root || (isAbstractType(type) && schema.isSubType(type, root));
 }
 
 function isAllowed(mutations: AllowedMutations, field: string): boolean {

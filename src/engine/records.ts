@@ -89,7 +89,6 @@ interface RecordsParts<Found> {
 
 /** Records that a field of the service returns by their ids, up to 50 in a request. */
 class RecordsById implements RecordLoads {
-  readonly #shared: Shared;
   readonly #field: string;
   readonly #byIds: ByIds;
   readonly #mend: Mend | undefined;
@@ -100,12 +99,12 @@ class RecordsById implements RecordLoads {
     prepared: PreparedOperation,
     { entity, found: by, selections }: RecordsParts<ByIdField>,
   ) {
-    this.#shared = shared;
     this.#field = by.field;
     this.#byIds = new ByIds(shared, by);
     const set = { kind: Kind.SELECTION_SET, selections } as const;
     this.#mend = compileMend(
-      shared.mending(prepared),
+      shared,
+      prepared,
       entity.type,
       selectedFields(set, prepared.fragments),
     );
@@ -114,7 +113,7 @@ class RecordsById implements RecordLoads {
       const known = requests.get(ids);
       if (known) return known;
       const { fields, variables } = this.#byIds.select(orTypename(selections), ids);
-      const made = new ServiceRequest(shared.printer, prepared, fields, variables);
+      const made = new ServiceRequest(shared.served, prepared, fields, variables);
       requests.set(ids, made);
       return made;
     };
@@ -184,7 +183,7 @@ class RecordsById implements RecordLoads {
     // JSON.stringify leaves it out.
     if (isJsonObject(value) && EMPTY_KEY in value) value[EMPTY_KEY] = undefined;
     if (this.#mend) {
-      const inside = await mended(this.#mend, value, this.#shared.servedNames, call);
+      const inside = await mended(this.#mend, value, call);
       for (const { error, path } of inside) errors.push(withPath(error, path));
     }
     return { text: JSON.stringify(value), errors };

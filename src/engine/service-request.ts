@@ -6,9 +6,7 @@ import {
   TypeInfo,
   visit,
   visitWithTypeInfo,
-  type ASTNode,
   type DocumentNode,
-  type FragmentDefinitionNode,
   type GraphQLSchema,
   type OperationDefinitionNode,
   type SelectionNode,
@@ -16,16 +14,9 @@ import {
 } from 'graphql';
 import { mayBePage } from '../schema/derived.ts';
 import type { OutgoingRequest } from '../upstream/request.ts';
-import type { Fragments } from '../selections.ts';
+import type { ServedSchema } from '../schema/served/served-schema.ts';
+import { onlyOperation } from '../selections.ts';
 import type { PreparedOperation } from './prepared-operation.ts';
-
-/** How requests to the service are printed. */
-export interface Printer {
-  /** The service's schema under served names. */
-  readonly schema: GraphQLSchema;
-  /** Replaces served names by the service's names. */
-  readonly toUpstream: (document: DocumentNode) => DocumentNode;
-}
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -47,7 +38,7 @@ export class ServiceRequest {
    * @param added the variables of the gateway
    */
   constructor(
-    printer: Printer,
+    { upstream, toUpstream }: ServedSchema,
     { definition, fragments }: PreparedOperation,
     selections: readonly SelectionNode[],
     added: readonly VariableDefinitionNode[] = [],
@@ -60,21 +51,22 @@ export class ServiceRequest {
       directives,
       selectionSet: { kind: Kind.SELECTION_SET, selections },
     };
-    const used = usedFragments(selecting, fragments);
-    const variables = usedVariables([selecting, ...used]);
+    const definitions = [selecting, ...fragments.values()];
+    const used = onlyOperation({ kind: Kind.DOCUMENT, definitions }, selecting).document;
+    const variables = usedVariables(used);
     const isUsed = ({ variable }: VariableDefinitionNode) => variables.has(variable.name.value);
     const declared = variableDefinitions.filter(isUsed);
-    const whole = {
-      ...selecting,
-      variableDefinitions: [...declared, ...added.filter(isUsed)],
-    };
     const document: DocumentNode = {
-      kind: Kind.DOCUMENT,
-      definitions: [whole, ...used],
+      ...used,
+      definitions: used.definitions.map((each) =>
+        each === selecting
+          ? { ...selecting, variableDefinitions: [...declared, ...added.filter(isUsed)] }
+          : each,
+      ),
     };
-    this.pages = Math.max(1, pagedFieldsIn(document, printer.schema));
+    this.pages = Math.max(1, pagedFieldsIn(document, upstream));
     this.#kind = operation === OperationTypeNode.MUTATION ? 'mutation' : 'query';
-    this.#members = { query: print(printer.toUpstream(document)), operationName: name?.value };
+    this.#members = { query: print(toUpstream(document)), operationName: name?.value };
     this.#bare = JSON.stringify(this.#members);
     this.#variables = declared.map(({ variable }) => variable.name.value);
   }
@@ -112,27 +104,8 @@ function pagedFieldsIn(document: DocumentNode, schema: GraphQLSchema): number {
   return count;
 }
 
-function usedFragments(
-  definition: OperationDefinitionNode,
-  fragments: Fragments,
-): readonly FragmentDefinitionNode[] {
-  const used = new Map<string, FragmentDefinitionNode>();
-  const collect = (node: ASTNode) => {
-    visit(node, {
-      FragmentSpread: ({ name: { value } }) => {
-        const fragment = fragments.get(value);
-        if (!fragment || used.has(value)) return;
-        used.set(value, fragment);
-        collect(fragment);
-      },
-    });
-  };
-  collect(definition);
-  return [...used.values()];
-}
-
-function usedVariables(nodes: readonly ASTNode[]): ReadonlySet<string> {
+function usedVariables(document: DocumentNode): ReadonlySet<string> {
   const used = new Set<string>();
-  for (const node of nodes) visit(node, { Variable: ({ name }) => void used.add(name.value) });
+  visit(document, { Variable: ({ name }) => void used.add(name.value) });
   return used;
 }

@@ -9,14 +9,11 @@ import { SharedWalks, type WalkReaders } from '../paging/shared-walk.ts';
 import { Totals } from '../paging/totals.ts';
 import { WalkSlots } from '../paging/walk-slots.ts';
 import type { WalkedPage } from '../paging/walk.ts';
+import type { DerivedField } from '../schema/derived.ts';
 import type { AllowedMutations, ServedSchema } from '../schema/served/served-schema.ts';
 import type { Sender } from '../upstream/request.ts';
 import { Loaders, type CallParts, type CallVariables, type Requester } from './call.ts';
 import type { ListRecord } from './list-record.ts';
-import type { MendParts, NestedFiller } from './mend.ts';
-import type { ListDerivation, OperationRules, PreparedOperation } from './prepared-operation.ts';
-import type { SelectedField } from './selected-fields.ts';
-import type { Printer } from './service-request.ts';
 
 export interface EngineParts extends CallParts {
   readonly served: ServedSchema;
@@ -44,64 +41,43 @@ export interface EngineTelemetry {
   pageRead(cause: Cause | undefined): void;
 }
 
-type CompileNested = (
-  shared: Shared,
-  prepared: PreparedOperation,
-  derived: ListDerivation,
-  field: SelectedField,
-) => NestedFiller;
-
-/** What all plans are compiled with, and what all calls share: names, the printer, and the state of the lists. */
+/** What all plans are compiled with, and what all calls share: the schema with its names, and the state of the lists. */
 export class Shared {
+  readonly served: ServedSchema;
   readonly schema: GraphQLSchema;
-  readonly offered: { readonly schema: GraphQLSchema; readonly sdl: () => string };
-  readonly rules: OperationRules;
-  readonly printer: Printer;
-  readonly upstreamType: (served: string) => string;
+  readonly offered: Pick<ServedSchema, 'schema' | 'subgraphSdl'>;
+  /** The derived fields, by `Type.field`. */
+  readonly derived: ReadonlyMap<string, DerivedField>;
   /** The served names of types by those of the service, where they differ. */
   readonly servedNames: ReadonlyMap<string, string>;
-  /** The served name of Relay's `PageInfo`. */
-  readonly pageInfo: string;
+  /** By their served names. */
+  readonly mutations: AllowedMutations;
   readonly connectionMax: number;
   readonly telemetry: EngineTelemetry;
   #lists: Lists;
   #tokenSet: string | undefined;
   readonly #parts: EngineParts;
-  readonly #compileNested: CompileNested;
   /** By the records of a page: readers of a walk share its text. */
   readonly #texts = new WeakMap<readonly ListRecord[], PageText>();
   #numbers = 0;
 
-  /** @param compileNested compiles the derived field of a nested list: a `ListField`, which imports this file */
-  constructor(parts: EngineParts, compileNested: CompileNested) {
+  constructor(parts: EngineParts) {
     const { served, offered = served, mutations } = parts;
-    const { schema, upstream, derived, upstreamType, toUpstream } = served;
-    const root = schema.getQueryType()!.name;
-    const below = derived.filter(
-      (field): field is ListDerivation => field.parent !== root && 'adapter' in field,
-    );
-    this.schema = schema;
-    this.offered = { schema: offered.schema, sdl: offered.subgraphSdl };
-    this.rules = {
-      schema,
-      derived: new Map(
-        derived.filter(({ parent }) => parent === root).map((field) => [field.name, field]),
-      ),
-      derivedBelow: new Map(below.map((field) => [`${field.parent}.${field.name}`, field])),
-      mutations: typeof mutations === 'string' ? mutations : mutations.map(served.servedMutation),
-    };
-    this.printer = { schema: upstream, toUpstream };
-    this.upstreamType = upstreamType;
+    const { upstream, derived, upstreamType } = served;
+    this.served = served;
+    this.schema = served.schema;
+    this.offered = offered;
+    this.derived = new Map(derived.map((field) => [`${field.parent}.${field.name}`, field]));
+    this.mutations =
+      typeof mutations === 'string' ? mutations : mutations.map(served.servedMutation);
     this.servedNames = new Map(
       Object.keys(upstream.getTypeMap())
         .map((name) => [upstreamType(name), name] as const)
         .filter(([of, name]) => of !== name),
     );
-    this.pageInfo = served.pageInfo;
     this.connectionMax = parts.connectionMax;
     this.telemetry = parts.telemetry;
     this.#parts = parts;
-    this.#compileNested = compileNested;
     this.#lists = new Lists(parts);
   }
 
@@ -134,18 +110,6 @@ export class Shared {
   number(): number {
     this.#numbers += 1;
     return this.#numbers;
-  }
-
-  /** What selections of an operation are mended with. */
-  mending(prepared: PreparedOperation): MendParts {
-    const { schema, servedNames, upstreamType } = this;
-    return {
-      schema,
-      prepared,
-      servedNames,
-      upstreamType,
-      compileNested: (derived, field) => this.#compileNested(this, prepared, derived, field),
-    };
   }
 
   /** Asks on behalf of all readers of a walk. @param first the operation that begins it */

@@ -13,7 +13,7 @@ import { valueBelow, type PlacedValue, type ServiceAnswer } from './service-answ
 export class WayToParent extends ByIds {
   readonly #adapter: NestedAdapter;
 
-  constructor(shared: Pick<Shared, 'upstreamType'>, adapter: NestedAdapter) {
+  constructor(shared: Shared, adapter: NestedAdapter) {
     super(shared, adapter.reach);
     this.#adapter = adapter;
   }
