@@ -1,20 +1,19 @@
+import { fetch as fetchOver } from 'undici';
 import { readConfig, readNamedSettings } from '../config.ts';
 import { isSecureUrl } from '../config/values.ts';
 import { OperatorMistake } from '../errors.ts';
 import { recordFormat, type FormatName } from '../export/format.ts';
-import { gatewayAt, GatewayFailure, gatewayInside, type Gateway } from '../export/gateway.ts';
-import { exportedList, type ExportedList } from '../export/list.ts';
-import { openExportFile, streamOutput, withPage } from '../export/output.ts';
-import { idOf, Patience, readPages } from '../export/pages.ts';
+import { Gateway } from '../export/gateway.ts';
+import { exportedList, idOf, readPages } from '../export/list.ts';
+import { openExportFile, streamOutput } from '../export/output.ts';
 import { openGateway, openAccess, type CloseAtEnd } from '../setup/open-gateway.ts';
 import { proxyAgent } from '../tokens/service.ts';
-import { exportProgress, inWords } from './export-progress.ts';
 import { loadGatewayConfig } from './gateway-config-file.ts';
-import { CommandError, commandLog, type Terminal } from './terminal.ts';
+import { CommandError, commandLog, duration, type Terminal } from './terminal.ts';
 
 interface ExportOptions {
   readonly field: string;
-  readonly fields?: string;
+  readonly fields: string;
   readonly args?: string;
   readonly format?: FormatName;
   readonly limit?: number;
@@ -27,133 +26,113 @@ interface ExportOptions {
 
 const NOT_WHOLE = 1;
 const WITH_FAULTS = 3;
-const STOPPED = 'The export was stopped.';
+const BETWEEN_LINES_MS = 10_000;
 
 /** Exports a list to a file or to the standard output. @returns the exit code: see docs/export.md */
 export async function exportList(options: ExportOptions, terminal: Terminal): Promise<number> {
-  const { field, limit = Infinity, url } = options;
+  const { field, limit = Infinity } = options;
   // `-` is the standard output, as for other programs.
   const path = options.output === '-' ? undefined : options.output;
   const { stop: signal, stdout, stderr, clock } = terminal;
+  const say = (message: string): void => void stderr.write(`${message}\n`);
+  const start = clock.elapsed();
   await using parts = new AsyncDisposableStack();
-  const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
-  const { gateway, source } =
-    url === undefined
-      ? await localGateway(options, terminal, closeAtEnd)
-      : distantGateway(url, options, terminal);
-  closeAtEnd(gateway);
-  const progress = exportProgress(stderr, clock);
-  const patience = new Patience(clock, signal, ({ message }, seconds) => {
-    progress.say(`${message} Trying again in ${seconds} s.`);
-  });
-  const list = await listFor(options, { gateway, patience, signal }).catch((error: unknown) => {
+  const { source, ...way } = await openSource(options, terminal, parts);
+  const onWait = (message: string, seconds: number) => {
+    say(`${message} Trying again in ${seconds} s.`);
+  };
+  const gateway = new Gateway({ ...way, clock, signal, onWait });
+  const list = await exportedList(options, gateway).catch((error: unknown) => {
     throw signal.aborted ? new CommandError(STOPPED) : error;
   });
   const formatName = formatOf(options);
   const format = recordFormat(formatName, list.keys);
+  const begun = JSON.stringify([source, formatName, list.window(limit)]);
   const output =
     path === undefined
       ? streamOutput(stdout, format.header)
-      : await openExportFile({
-          ...options,
-          path,
-          header: format.header,
-          begun: JSON.stringify([source, formatName, list.window(limit)]),
-        });
+      : await openExportFile({ ...options, path, header: format.header, begun });
   if (output === 'whole') {
-    progress.say(`${path} is whole already. Export it again with --force.`);
+    say(`${path} is whole already. Export it again with --force.`);
     return 0;
   }
-  closeAtEnd(output);
-  let done = output.before;
-  const { records: before } = done;
-  progress.say(
-    before > 0
-      ? `Continuing the export of ${field} from ${source} to ${path}: ${wereWritten(before)} before.`
-      : `Exporting ${field} from ${source} to ${path ?? 'the standard output'}.`,
+  parts.defer(() => output.close());
+  const { written } = output;
+  const { after } = written;
+  say(
+    after === undefined
+      ? `Exporting ${field} from ${source} to ${path ?? 'the standard output'}.`
+      : `Continuing the export of ${field} from ${source} to ${path}, which has ${inWords(written.records)}.`,
   );
-  const needed = () => limit - done.records;
   let fault: string | undefined;
+  let nextLineAt = start + BETWEEN_LINES_MS;
   try {
-    const { after } = done;
-    const pages = readPages({ gateway, list, after, needed, patience, signal });
-    for await (const { records: read, after: cursor, faults } of pages) {
-      const records = output.written.newOf(read, idOf);
-      const page = { ids: records.map(idOf), faults: faults.length, after: cursor };
-      await output.write(format.write(records), page);
-      done = withPage(done, page);
-      fault ??= faults[0];
-      progress.show(done.records, before);
+    const needed = () => limit - written.records;
+    for await (const page of readPages({ gateway, list, after, needed })) {
+      const records = written.newOf(page.records, idOf);
+      fault ??= page.faults[0];
+      const { length: faults } = page.faults;
+      await output.write(format.write(records), { ...page, ids: records.map(idOf), faults });
+      if (clock.elapsed() < nextLineAt) continue;
+      nextLineAt = clock.elapsed() + BETWEEN_LINES_MS;
+      say(inWords(written.records));
     }
     await output.finish();
   } catch (error) {
     const why = signal.aborted ? STOPPED : (error as Error).message;
-    const message = withNextStep(why, done.records, path);
-    throw isMistake(error) ? new OperatorMistake(message) : new CommandError(message, NOT_WHOLE);
+    const message = withNextStep(why, written.records, path);
+    if (error instanceof OperatorMistake) throw new OperatorMistake(message);
+    throw new CommandError(message, NOT_WHOLE);
   }
-  const { records, faults } = done;
+  const { records, faults } = written;
   const where = path === undefined ? '' : ` in ${path}`;
-  stderr.write(`${inWords(records)}${where}, in ${progress.took()}.\n`);
+  say(`${inWords(records)}${where}, in ${duration((clock.elapsed() - start) / 1_000)}.`);
   if (faults === 0) return 0;
   const why = fault === undefined ? '' : `, for example: ${fault}`;
-  stderr.write(`Values that could not be read, and are null: ${faults}${why}\n`);
+  say(`Values that could not be read, and are null: ${faults}${why}`);
   return WITH_FAULTS;
 }
 
-interface Reading {
-  readonly gateway: Gateway;
-  readonly patience: Patience;
-  readonly signal: AbortSignal;
-}
-
-/** Finds the list, as soon as the gateway can be reached. */
-async function listFor(
-  options: ExportOptions,
-  { gateway, patience, signal }: Reading,
-): Promise<ExportedList> {
-  for (;;) {
-    try {
-      return await exportedList(options, gateway, signal);
-    } catch (error) {
-      if (isMistake(error)) throw new OperatorMistake(error.message);
-      if (!(error instanceof GatewayFailure) || !error.reasons.isTemporary) throw error;
-      await patience.wait(error);
-    }
-  }
-}
-
-/** Whether the export fails again until its operator has corrected something. */
-function isMistake(error: unknown): error is Error {
-  return (
-    error instanceof OperatorMistake ||
-    (error instanceof GatewayFailure && error.reasons.isMistake === true)
-  );
-}
+const STOPPED = 'The export was stopped.';
 
 /** Describes why the export ended, and how to continue it. */
 function withNextStep(why: string, records: number, path: string | undefined): string {
   if (records === 0) return why;
-  if (path === undefined)
-    return `${why} ${wereWritten(records)}. An export with --output can be resumed.`;
-  return `${why} ${wereWritten(records)} to ${path}.part. Run the same command with --resume to continue.`;
+  if (path === undefined) {
+    return `${why} ${inWords(records)} came before. An export with --output can be resumed.`;
+  }
+  return `${why} ${path}.part has ${inWords(records)}. Run the same command with --resume to continue.`;
 }
 
-function wereWritten(records: number): string {
-  return `${inWords(records)} ${records === 1 ? 'was' : 'were'} written`;
+/** For example `1,000 records`. */
+function inWords(records: number): string {
+  return `${records.toLocaleString('en-US')} record${records === 1 ? '' : 's'}`;
 }
 
 function formatOf({ format, output = '' }: ExportOptions): FormatName {
   return format ?? (/\.csv$/i.test(output) ? 'csv' : 'ndjson');
 }
 
-interface Source {
-  readonly gateway: Gateway;
+/** The way to the gateway that is read. */
+interface Source extends Pick<
+  ConstructorParameters<typeof Gateway>[0],
+  'url' | 'fetch' | 'apiKey'
+> {
   /** Its address, or that of the service. */
   readonly source: string;
 }
 
-function distantGateway(address: string, { sandbox }: ExportOptions, terminal: Terminal): Source {
+async function openSource(
+  { url, sandbox }: ExportOptions,
+  terminal: Terminal,
+  parts: AsyncDisposableStack,
+): Promise<Source> {
+  if (url === undefined) return localGateway(sandbox, terminal, parts);
   if (sandbox) throw new OperatorMistake(ONE_SOURCE);
+  return distantGateway(url, terminal, parts);
+}
+
+function distantGateway(address: string, terminal: Terminal, parts: AsyncDisposableStack): Source {
   const { exportApiKey: apiKey } = readNamedSettings(terminal.env, terminal.readFile, [
     'EXPORT_API_KEY',
     'EXPORT_API_KEY_FILE',
@@ -164,7 +143,10 @@ function distantGateway(address: string, { sandbox }: ExportOptions, terminal: T
       'The key is sent only over https, or to this machine. Give --url an address that begins with https://.',
     );
   }
-  return { gateway: gatewayAt(url, apiKey, proxyAgent(terminal.env)), source: url };
+  const dispatcher = parts.adopt(proxyAgent(terminal.env), (agent) => agent.destroy());
+  // The types of undici and of Node describe the same interfaces, but are different types.
+  const fetch: Source['fetch'] = (to, init) => fetchOver(to, { ...(init as object), dispatcher });
+  return { url, fetch, apiKey, source: url };
 }
 
 function graphqlUrl(address: string): string {
@@ -182,11 +164,12 @@ function graphqlUrl(address: string): string {
  * A gateway that no other caller can reach, with the settings of `serve`. Other processes may use the same token store.
  */
 async function localGateway(
-  { sandbox }: ExportOptions,
+  sandbox: boolean,
   terminal: Terminal,
-  closeAtEnd: CloseAtEnd,
+  parts: AsyncDisposableStack,
 ): Promise<Source> {
   const { env, readFile, stderr } = terminal;
+  const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   const config = readConfig(env, readFile, { hasCallers: false });
   const hasService = config.recruitingUrl !== undefined;
   if (sandbox === hasService) throw new OperatorMistake(ONE_SOURCE);
@@ -197,7 +180,9 @@ async function localGateway(
   const access = await openAccess(setup);
   const gateway = await openGateway(access, { ...setup, config: { ...config, ...ONLY_CALLER } });
   return {
-    gateway: gatewayInside(gateway.handler),
+    url: 'http://localhost/graphql',
+    fetch: (to, init) => Promise.resolve(gateway.handler.fetch(to, init)),
+    apiKey: undefined,
     source: config.recruitingUrl ?? 'the sandbox',
   };
 }

@@ -44,8 +44,8 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     options: [
       option(
         '--fields <selection>',
-        'fields of a record, as in GraphQL (default: all plain fields)',
-      ),
+        "fields of a record, as in GraphQL, such as 'id firstName'",
+      ).makeOptionMandatory(),
       option('--args <filters>', `filters of the list, as in GraphQL, such as 'status: OPEN'`),
       choice(
         '--format <format>',

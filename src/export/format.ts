@@ -1,6 +1,5 @@
 import { stringify } from 'csv-stringify/sync';
-import { ID_KEY, TYPE_KEY } from './list.ts';
-import type { Page } from './pages.ts';
+import { ID_KEY, TYPE_KEY, type Page } from './list.ts';
 
 export type FormatName = 'ndjson' | 'csv';
 

@@ -1,11 +1,20 @@
-import { fetch as fetchOver, type Dispatcher } from 'undici';
+import type { Clock } from '../clock.ts';
 import { isJsonObject, parseExactly } from '../engine/json.ts';
-import { means } from '../errors.ts';
+import { means, OperatorMistake } from '../errors.ts';
 
-/** An answer of a gateway. Integers that JavaScript cannot represent keep their digits. */
+/** The key of the list in the operations of an export. */
+export const LIST_KEY = 'records';
+
+/** Records of a list, as a gateway answers them. */
+interface Window {
+  readonly edges: readonly { readonly cursor: string; readonly node: unknown }[];
+  readonly pageInfo: { readonly hasNextPage: boolean };
+}
+
 interface Answer {
-  readonly data?: Readonly<Record<string, unknown>> | null;
-  readonly errors?: readonly AnswerError[];
+  readonly window: Window;
+  /** For each value that the service could not return, and that is null, the reason. */
+  readonly faults: readonly string[];
 }
 
 interface AnswerError {
@@ -13,71 +22,82 @@ interface AnswerError {
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
-/** The gateway that a list is exported from: it runs elsewhere, or inside this process. */
-export interface Gateway {
-  /** @throws GatewayFailure without an answer */
-  send(query: string, variables: object, signal: AbortSignal): Promise<Answer>;
-  close(): Promise<void>;
-}
-
 interface Response {
   readonly status: number;
   text(): Promise<string>;
 }
 
-type Fetch = (url: string, init: RequestInit) => Promise<Response>;
-
-/** The gateway of this process, through its `fetch`. */
-export function gatewayInside({ fetch }: { readonly fetch: Fetch }): Gateway {
-  return gatewayOver(fetch, 'http://localhost/graphql', {}, async () => {});
+interface GatewayOptions {
+  readonly url: string;
+  /** Over the network, or into a gateway in this process. */
+  readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
+  readonly apiKey: string | undefined;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Called before each wait. */
+  readonly onWait: (message: string, seconds: number) => void;
 }
 
-/** @param dispatcher closed with the gateway */
-export function gatewayAt(
-  url: string,
-  apiKey: string | undefined,
-  dispatcher: Dispatcher,
-): Gateway {
-  // The types of undici and of Node describe the same interfaces, but are different types.
-  const over = (to: string, init: RequestInit) =>
-    fetchOver(to, { ...(init as object), dispatcher }) as Promise<Response>;
-  const credential: Record<string, string> = apiKey === undefined ? {} : { 'x-api-key': apiKey };
-  return gatewayOver(over, url, credential, () => dispatcher.destroy());
-}
+/** A failure is final after this time without an answer. */
+const PATIENCE_MS = 5 * 60_000;
+/** Unless the gateway says how long. */
+const WAIT_S = 10;
 
-function gatewayOver(
-  fetch: Fetch,
-  url: string,
-  credential: Record<string, string>,
-  close: () => Promise<void>,
-): Gateway {
-  return {
-    close,
-    async send(query, variables, signal) {
-      const init: RequestInit = {
-        method: 'POST',
-        headers: {
-          ...credential,
-          'content-type': 'application/json',
-          accept: 'application/json',
-        },
-        body: JSON.stringify({ query, variables }),
-        // Elsewhere, the key would be shown to somebody else.
-        redirect: 'manual',
-        signal,
-      };
+/** The gateway that a list is exported from. */
+export class Gateway {
+  readonly #options: GatewayOptions;
+
+  constructor(options: GatewayOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Sends an operation until it is answered. Integers that JavaScript cannot represent keep their digits.
+   *
+   * @throws GatewayFailure, or OperatorMistake for what the operator must correct first
+   */
+  async ask(query: string, variables: object = {}): Promise<Answer> {
+    const { clock, signal, onWait } = this.#options;
+    const end = clock.elapsed() + PATIENCE_MS;
+    for (;;) {
       try {
-        const response = await fetch(url, init);
-        return answerIn(await response.text(), response.status, url);
+        return await this.#send(query, variables);
       } catch (error) {
         signal.throwIfAborted();
-        throw error instanceof GatewayFailure ? error : unanswered(url, error);
+        if (!(error instanceof GatewayFailure) || !error.reasons.isTemporary) throw error;
+        const { retryAfter = WAIT_S } = error.reasons;
+        if (clock.elapsed() + retryAfter * 1000 > end) throw error;
+        onWait(error.message, retryAfter);
+        await clock.sleep(retryAfter * 1000, signal);
       }
-    },
-  };
+    }
+  }
+
+  async #send(query: string, variables: object): Promise<Answer> {
+    const { url, fetch, apiKey, signal } = this.#options;
+    const init: RequestInit = {
+      method: 'POST',
+      headers: {
+        ...(apiKey !== undefined && { 'x-api-key': apiKey }),
+        'content-type': 'application/json',
+        accept: 'application/json',
+      },
+      body: JSON.stringify({ query, variables }),
+      // Elsewhere, the key would be shown to somebody else.
+      redirect: 'manual',
+      signal,
+    };
+    let [status, text] = [0, ''];
+    try {
+      const response = await fetch(url, init);
+      [status, text] = [response.status, await response.text()];
+    } catch (error) {
+      throw unanswered(url, error);
+    }
+    return answerIn(text, status, url);
+  }
 }
 
-/** @throws GatewayFailure for what no gateway answers */
 function answerIn(text: string, status: number, url: string): Answer {
   let answer: unknown;
   try {
@@ -85,26 +105,31 @@ function answerIn(text: string, status: number, url: string): Answer {
   } catch {
     // Not JSON.
   }
-  if (isJsonObject(answer) && ('data' in answer || 'errors' in answer)) return answer;
-  const isTemporary = status === 429 || status >= 500;
-  const what = `${new URL(url).host} did not answer as a gateway does (HTTP ${status}).`;
-  throw new GatewayFailure(`${what} Check the address in --url.`, {
-    isTemporary,
-    isMistake: !isTemporary,
-  });
+  if (!isJsonObject(answer) || !('data' in answer || 'errors' in answer)) {
+    const message = `${new URL(url).host} did not answer as a gateway does (HTTP ${status}). Check the address in --url.`;
+    if (status !== 429 && status < 500) throw new OperatorMistake(message);
+    throw new GatewayFailure(message, { isTemporary: true });
+  }
+  const { data, errors = [] } = answer as {
+    data?: Record<string, Window | null> | null;
+    errors?: readonly AnswerError[];
+  };
+  const window = data?.[LIST_KEY];
+  if (!data || window === null) throw failureOf(errors[0] ?? {});
+  // A list below a record is null only because the caller has used the pages of the minute.
+  const spent = errors.find(({ extensions }) => extensions?.['pagesPerMinute'] !== undefined);
+  if (spent) throw failureOf(spent);
+  return { window: window!, faults: errors.map(({ message = NO_REASON }) => message) };
 }
 
 interface Reasons {
   readonly code?: unknown;
   /** Whether the same request may succeed later. */
   readonly isTemporary: boolean;
-  /** Whether somebody has to correct something first, such as the address or the key. */
-  readonly isMistake?: boolean;
   /** Seconds. */
   readonly retryAfter?: number | undefined;
   /** Whether an operation for fewer records may succeed. */
   readonly isTooMuch?: boolean;
-  readonly cause?: unknown;
 }
 
 /** The reason why a gateway returned nothing, or not everything. */
@@ -113,27 +138,28 @@ export class GatewayFailure extends Error {
   readonly reasons: Reasons;
 
   constructor(message: string, reasons: Reasons) {
-    super(message, { cause: reasons.cause });
+    super(message);
     this.reasons = reasons;
-  }
-
-  static of({ message = NO_REASON, extensions = {} }: AnswerError): GatewayFailure {
-    const { code, reason, pages, pagesPerMinute } = extensions;
-    // Once the pages of a minute are used up, all that an operation needs are back after a minute.
-    const retryAfter = pagesPerMinute === undefined ? Number(extensions['retryAfter']) : 60;
-    const isKeyMissing = code === 'UNAUTHENTICATED';
-    return new GatewayFailure(isKeyMissing ? `${message} ${SET_KEY}` : message, {
-      code,
-      isTemporary: !means(code, 'lasting') && !means(reason, 'lasting'),
-      isMistake: isKeyMissing || code === 'FORBIDDEN',
-      retryAfter: retryAfter > 0 ? retryAfter : undefined,
-      // The window may also exceed CONNECTION_MAX, or need more pages than its caller has in a minute.
-      isTooMuch: means(code, 'invalid') || Number(pages) > Number(pagesPerMinute),
-    });
   }
 }
 
-export const NO_REASON = 'The gateway gave no reason.';
+function failureOf({ message = NO_REASON, extensions = {} }: AnswerError): Error {
+  const { code, reason, pages, pagesPerMinute } = extensions;
+  if (code === 'UNAUTHENTICATED') return new OperatorMistake(`${message} ${SET_KEY}`);
+  if (code === 'FORBIDDEN') return new OperatorMistake(message);
+  // The window may exceed CONNECTION_MAX, or need more pages than its caller has in a minute.
+  const isTooMuch = means(code, 'invalid') || Number(pages) > Number(pagesPerMinute);
+  // Once the pages of a minute are used up, all that an operation needs are back after a minute.
+  const retryAfter = pagesPerMinute === undefined ? Number(extensions['retryAfter']) : 60;
+  return new GatewayFailure(message, {
+    code,
+    isTemporary: !isTooMuch && !means(code, 'lasting') && !means(reason, 'lasting'),
+    retryAfter: retryAfter > 0 ? retryAfter : undefined,
+    isTooMuch,
+  });
+}
+
+const NO_REASON = 'The gateway gave no reason.';
 
 const SET_KEY =
   'Set EXPORT_API_KEY to a key of this gateway; its operator makes one with `keys new <name> --scopes read`.';
@@ -142,5 +168,5 @@ function unanswered(url: string, error: unknown): GatewayFailure {
   // fetch hides the code of a network error in its cause.
   const { cause, name } = error as { cause?: { code?: string }; name?: string };
   const message = `The gateway at ${new URL(url).host} did not answer (${cause?.code ?? name}). Check that it is running, and the address in --url.`;
-  return new GatewayFailure(message, { isTemporary: true, cause: error });
+  return new GatewayFailure(message, { isTemporary: true });
 }

@@ -1,64 +1,52 @@
-import {
-  buildClientSchema,
-  getIntrospectionQuery,
-  getNamedType,
-  GraphQLError,
-  isLeafType,
-  isRequiredArgument,
-  Kind,
-  parse,
-  type GraphQLField,
-  type GraphQLNamedType,
-  type GraphQLSchema,
-} from 'graphql';
-import { means, OperatorMistake } from '../errors.ts';
-import { hasFields } from '../schema/derived.ts';
+import { GraphQLError, Kind, parse } from 'graphql';
 import { selectedFields } from '../engine/selected-fields.ts';
-import { GatewayFailure, type Gateway } from './gateway.ts';
+import { OperatorMistake } from '../errors.ts';
+import { GatewayFailure, LIST_KEY, type Gateway } from './gateway.ts';
 
 /** What is exported, as it was typed. */
 interface Chosen {
-  /** A list of the service, such as `persons`, or one of the fields that are derived from it. */
+  /** A list of the service, such as `persons`. */
   readonly field: string;
-  /** As in GraphQL, such as `id firstName`; undefined: all fields that need neither a selection nor an argument. */
-  readonly fields?: string | undefined;
+  /** As in GraphQL, such as `id firstName`. */
+  readonly fields: string;
   /** The filters of the list, as in GraphQL, such as `status: OPEN`. */
   readonly args?: string | undefined;
 }
 
 /** A list with the operation that reads it. */
-export interface ExportedList {
+interface ExportedList {
   /** The response keys of a record. */
   readonly keys: readonly string[];
   /** Reads records behind the cursor `$after`. */
   readonly window: (first: number) => string;
 }
 
-/** The key of the list in the answer. */
-export const LIST_KEY = 'records';
+/** Records of a list, in its order. */
+export interface Page {
+  /** Null for a record that the service could not return. */
+  readonly records: readonly (Readonly<Record<string, unknown>> | null)[];
+  /** The cursor of the last record. */
+  readonly after: string;
+  /** For each value that the service could not return, and that is null, the reason. */
+  readonly faults: readonly string[];
+}
+
 /** The keys of the id and the type of each record, which are selected wherever records have an id. */
 export const ID_KEY = '_exportId';
 export const TYPE_KEY = '_exportType';
 
-/**
- * Finds the list in the schema of the gateway. If introspection is off, as in production, `fields` is required.
- *
- * @throws OperatorMistake, GatewayFailure
- */
+/** Finds the list at the gateway. @throws OperatorMistake, GatewayFailure */
 export async function exportedList(
   { field, fields, args = '' }: Chosen,
   gateway: Gateway,
-  signal: AbortSignal,
 ): Promise<ExportedList> {
-  const name = field.endsWith(SUFFIX) ? field : `${field}${SUFFIX}`;
-  const selection = fields ?? plainFields(await recordOf(name, gateway, signal));
-  const keys = keysOf(selection);
+  const keys = keysOf(fields);
   const call = (first: number) =>
-    `query Export($after: String) { ${LIST_KEY}: ${name}(after: $after first: ${first} ${args}\n)`;
+    `query Export($after: String) { ${LIST_KEY}: ${field}Connection(after: $after first: ${first} ${args}\n)`;
   // Reads no record. A mistake must not cost what an interrupted export has left.
   const mistakeIn = async (node: string) => {
     const checked = `${call(1)} @include(if: false) { nodes ${node} } }`;
-    return dataOf(gateway, checked, signal).then(
+    return gateway.ask(checked).then(
       () => undefined,
       (error: unknown) => {
         const code = error instanceof GatewayFailure && error.reasons.code;
@@ -67,11 +55,11 @@ export async function exportedList(
       },
     );
   };
-  const mistake = await mistakeIn(`{ ${selection}\n}`);
+  const mistake = await mistakeIn(`{ ${fields}\n}`);
   if (mistake !== undefined)
     throw new OperatorMistake(`${mistake} Correct the list, --fields or --args.`);
   const hasId = (await mistakeIn('{ id }')) === undefined;
-  const node = `{ ${hasId ? `${ID_KEY}: id ${TYPE_KEY}: __typename ` : ''}${selection}\n}`;
+  const node = `{ ${hasId ? `${ID_KEY}: id ${TYPE_KEY}: __typename ` : ''}${fields}\n}`;
   return {
     keys,
     window: (first) =>
@@ -95,73 +83,52 @@ function keysOf(fields: string): string[] {
   }
 }
 
-/** @returns undefined if the gateway does not show its schema */
-async function schemaOf(gateway: Gateway, signal: AbortSignal): Promise<GraphQLSchema | undefined> {
-  const query = getIntrospectionQuery({ descriptions: false });
-  try {
-    return buildClientSchema((await dataOf(gateway, query, signal)) as never);
-  } catch (error) {
-    if (error instanceof GatewayFailure && means(error.reasons.code, 'invalid')) return undefined;
-    throw error;
+interface ReadOptions {
+  readonly gateway: Gateway;
+  readonly list: ExportedList;
+  /** Undefined: from the start of the list. */
+  readonly after: string | undefined;
+  /** The number of records that are still needed; Infinity for all. Called before each operation. */
+  readonly needed: () => number;
+}
+
+/** Records of a window of a connection, the default of CONNECTION_MAX. */
+const WINDOW = 500;
+
+/**
+ * Reads a list to its end in windows of its connection: where the gateway knows the list, it reads several pages of a
+ * window at a time. What it refuses as too much is read in windows that are half as large, until they are answered.
+ *
+ * @throws GatewayFailure, OperatorMistake
+ */
+export async function* readPages(options: ReadOptions): AsyncGenerator<Page, void, undefined> {
+  const { gateway, list, needed } = options;
+  let { after } = options;
+  let size = WINDOW;
+  while (needed() > 0) {
+    let answer: Awaited<ReturnType<Gateway['ask']>>;
+    try {
+      answer = await gateway.ask(list.window(Math.min(needed(), size)), { after });
+    } catch (error) {
+      if (!(error instanceof GatewayFailure)) throw error;
+      const { code, isTooMuch } = error.reasons;
+      // The record of the cursor is gone, so the list is read from the start. What was written is left out again.
+      if (code === 'CURSOR_INVALID' && after !== undefined) after = undefined;
+      else if (isTooMuch && size > 1) size = Math.floor(size / 2);
+      else throw error;
+      continue;
+    }
+    const { window, faults } = answer;
+    const last = window.edges.at(-1);
+    if (!last) return;
+    after = last.cursor;
+    yield { records: window.edges.map(({ node }) => node) as Page['records'], after, faults };
+    if (!window.pageInfo.hasNextPage) return;
   }
 }
 
-async function dataOf(gateway: Gateway, query: string, signal: AbortSignal): Promise<unknown> {
-  const { data, errors } = await gateway.send(query, {}, signal);
-  if (errors?.[0]) throw GatewayFailure.of(errors[0]);
-  return data;
+/** Returns what identifies a record, as records of two types may have the same id; null if it has none. */
+export function idOf(record: Page['records'][number]): string | null {
+  const id = record?.[ID_KEY] ?? null;
+  return id === null ? null : `${String(record?.[TYPE_KEY])} ${JSON.stringify(id)}`;
 }
-
-const SUFFIX = 'Connection';
-
-/**
- * Finds the type of the records of a list.
- *
- * @param connection its name
- * @returns undefined if the gateway does not show its schema
- * @throws OperatorMistake, GatewayFailure
- */
-async function recordOf(
-  connection: string,
-  gateway: Gateway,
-  signal: AbortSignal,
-): Promise<GraphQLNamedType | undefined> {
-  const schema = await schemaOf(gateway, signal);
-  if (!schema) return undefined;
-  const root = schema.getQueryType()!.getFields();
-  const record = nodesOf(root[connection]);
-  if (record) return record;
-  const lists = Object.values(root).filter((each) => each.name.endsWith(SUFFIX) && nodesOf(each));
-  const names = lists.map(({ name }) => name.slice(0, -SUFFIX.length)).join(', ');
-  throw new OperatorMistake(
-    `There is no list with ${JSON.stringify(connection)} to export. Choose one of these: ${names || 'none; `schema explain` says why'}.`,
-  );
-}
-
-/** The type of the records of a connection; undefined if the field is none. */
-function nodesOf(field: GraphQLField<unknown, unknown> | undefined): GraphQLNamedType | undefined {
-  const type = field && getNamedType(field.type);
-  const nodes = hasFields(type) ? type.getFields()['nodes'] : undefined;
-  return nodes && getNamedType(nodes.type);
-}
-
-/**
- * Returns the fields of a record that need neither a selection nor an argument, as in GraphQL.
- *
- * @throws OperatorMistake for a record of several types, and for one whose type is not known
- */
-function plainFields(record: GraphQLNamedType | undefined): string {
-  const fields = hasFields(record) ? Object.values(record.getFields()) : [];
-  const names = fields
-    .filter(({ type, args, deprecationReason }) => {
-      const isPlain = isLeafType(getNamedType(type)) && !args.some(isRequiredArgument);
-      return isPlain && deprecationReason == null;
-    })
-    .map(({ name }) => name);
-  if (names.length === 0) throw new OperatorMistake(NAME_FIELDS);
-  return names.join(' ');
-}
-
-const NAME_FIELDS =
-  'The fields of a record are not known: the gateway does not show its schema, as in production, or the records of this list have ' +
-  'several types. Name them with --fields "id …".';

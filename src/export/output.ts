@@ -19,44 +19,25 @@ import { OperatorMistake } from '../errors.ts';
  *     ... after the rename            there is no .part, so the file is whole
  */
 
-/** What was written so far, by earlier runs too. */
-interface Progress {
-  readonly records: number;
-  /** Values that could not be read. */
-  readonly faults: number;
-  /** The cursor behind the last record; undefined before the first page. */
-  readonly after?: string | undefined;
-}
-
-const NOTHING: Progress = { records: 0, faults: 0 };
-
 interface WrittenPage {
   /** Of the records; null for one without an id. */
   readonly ids: readonly (string | null)[];
+  /** Values that could not be read. */
   readonly faults: number;
+  /** The cursor behind the last record. */
   readonly after: string;
 }
 
-/** Where an export is written to. */
-interface ExportOutput {
-  /** What earlier runs have written. */
-  readonly before: Progress;
-  /** The ids of everything that was written. */
-  readonly written: WrittenIds;
-  /** Writes the lines of a page. @throws Error with a message for the operator */
-  write(lines: string, page: WrittenPage): Promise<void>;
-  /** Call it when everything is written. @throws Error with a message for the operator */
-  finish(): Promise<void>;
-  /** Keeps what can be resumed. */
-  close(): Promise<void>;
-}
-
-/** Knows records that were written before, by their ids. */
-class WrittenIds {
+/** What was written so far, by earlier runs too. */
+class Written {
+  records = 0;
+  faults = 0;
+  /** Undefined before the first page. */
+  after: string | undefined;
   /** Undefined for a list whose ids do not identify its records. */
   #ids: Set<string> | undefined = new Set();
 
-  /** Returns which records of a page are new, and adds them. */
+  /** Returns which records of a page were not written before, by their ids. */
   newOf<R>(records: readonly R[], idOf: (record: R) => string | null): readonly R[] {
     const ids = records.map(idOf).filter((id) => id !== null);
     // An id that occurs twice in one page proves that ids do not identify the records of this list.
@@ -70,6 +51,23 @@ class WrittenIds {
       return known.add(id).size > size;
     });
   }
+
+  add({ ids, faults, after }: WrittenPage): void {
+    this.records += ids.length;
+    this.faults += faults;
+    this.after = after;
+  }
+}
+
+/** Where an export is written to. */
+interface ExportOutput {
+  readonly written: Written;
+  /** Writes the lines of a page. @throws Error with a message for the operator */
+  write(lines: string, page: WrittenPage): Promise<void>;
+  /** Call it when everything is written. @throws Error with a message for the operator */
+  finish(): Promise<void>;
+  /** Keeps what can be resumed. */
+  close(): Promise<void>;
 }
 
 interface ExportFileOptions {
@@ -89,9 +87,6 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
   const part = `${path}.part`;
   const exists = existsSync(path);
   const isBegun = existsSync(part);
-  if (exists && !statSync(path).isFile()) {
-    throw new OperatorMistake(`${path} is not a file. ${RENAME}`);
-  }
   if (!resume && !force && (exists || isBegun)) throw alreadyExists(path, isBegun);
   if (resume && !force && exists && !isBegun) return 'whole';
   try {
@@ -100,38 +95,38 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
     const left = resume && isBegun ? state.read() : undefined;
     const isUsable = left?.begun === begun && statSync(part).size >= left.bytes;
     if (left && !isUsable && !force) throw notContinued(path);
-    const before = isUsable ? left : undefined;
-    if (!before) {
+    if (!isUsable) {
       rmSync(part, { force: true });
       state.begin(begun);
     }
+    const { written, bytes } = isUsable ? left : { written: new Written(), bytes: 0 };
     const file = await open(part, 'a', OWNER_ONLY);
     parts.defer(() => file.close());
-    await file.truncate(before?.bytes ?? 0);
-    return fileOutput(options, before, { part, file, state, parts: parts.move() });
+    await file.truncate(bytes);
+    return fileOutput(options, { part, file, state, written, bytes, parts: parts.move() });
   } catch (error) {
-    if (error instanceof OperatorMistake) throw error;
-    throw new OperatorMistake(`${part} cannot be written: ${(error as Error).message}. ${RENAME}`);
+    throw error instanceof OperatorMistake ? error : new OperatorMistake(unwritable(part, error));
   }
 }
 
 const OWNER_ONLY = 0o600;
-const RENAME = 'Give --output the name of a new file, or leave it out for the standard output.';
 
-interface OpenFiles {
+interface OpenFile {
   /** The path of `file`. */
   readonly part: string;
   readonly file: FileHandle;
   readonly state: ReturnType<typeof openState>;
+  readonly written: Written;
+  /** The length of the file. */
+  readonly bytes: number;
   readonly parts: AsyncDisposableStack;
 }
 
 function fileOutput(
   { path, header }: ExportFileOptions,
-  before: State | undefined,
-  { part, file, state, parts }: OpenFiles,
+  { part, file, state, written, bytes: before, parts }: OpenFile,
 ): ExportOutput {
-  let bytes = before?.bytes ?? 0;
+  let bytes = before;
   let isFinished = false;
   const append = async (lines: string) => {
     const text = bytes === 0 ? header + lines : lines;
@@ -141,15 +136,15 @@ function fileOutput(
   };
   const guarded = (work: () => Promise<void>) =>
     work().catch((error: unknown) => {
-      throw failureOf(error, part);
+      throw new Error(unwritable(part, error));
     });
   return {
-    before: before?.progress ?? NOTHING,
-    written: before?.written ?? new WrittenIds(),
+    written,
     write: (lines, page) =>
       guarded(async () => {
         await append(lines);
         state.add(page, bytes);
+        written.add(page);
       }),
     finish: () =>
       guarded(async () => {
@@ -167,21 +162,8 @@ function fileOutput(
   };
 }
 
-export function withPage({ records, faults }: Progress, page: WrittenPage): Progress {
-  return {
-    records: records + page.ids.length,
-    faults: faults + page.faults,
-    after: page.after,
-  };
-}
-
-interface State {
-  /** Undefined for an empty state. */
-  readonly begun: string | undefined;
-  readonly progress: Progress;
-  readonly written: WrittenIds;
-  /** The length of the file. */
-  readonly bytes: number;
+function unwritable(file: string, error: unknown): string {
+  return `${file} cannot be written: ${(error as Error).message}. Check the disk and the folder, or give --output another name.`;
 }
 
 /** Opens the state of the export to a file, and locks it: SQLite gives the lock back when the process ends. */
@@ -206,31 +188,26 @@ function openState(path: string) {
       database.exec('DELETE FROM begun; DELETE FROM pages');
       database.prepare('INSERT INTO begun VALUES (?)').run(begun);
     },
+    /** @param bytes the length of the file with the page */
     add: ({ ids, faults, after }: WrittenPage, bytes: number): void => {
       const row = [bytes, after, faults, JSON.stringify(ids)];
       database.prepare('INSERT INTO pages VALUES (?, ?, ?, ?)').run(...row);
     },
-    read: (): State => {
+    read: () => {
       const begun = database.prepare('SELECT what FROM begun').get()?.['what'];
-      const written = new WrittenIds();
-      let progress = NOTHING;
+      const written = new Written();
       let bytes = 0;
       for (const row of database.prepare('SELECT * FROM pages ORDER BY rowid').iterate()) {
-        const page = { ...row, ids: JSON.parse(String(row['ids'])) } as Commit;
+        const page = { ...row, ids: JSON.parse(String(row['ids'])) } as WrittenPage;
         written.newOf(page.ids, (id) => id);
-        progress = withPage(progress, page);
-        ({ bytes } = page);
+        written.add(page);
+        bytes = Number(row['bytes']);
       }
-      return { begun: begun as string | undefined, progress, written, bytes };
+      return { begun, written, bytes };
     },
     remove: (): void => rmSync(name, { force: true }),
     [Symbol.dispose]: (): void => database.close(),
   };
-}
-
-interface Commit extends WrittenPage {
-  /** The length of the file with the page. */
-  readonly bytes: number;
 }
 
 const SQLITE_BUSY = 5;
@@ -250,33 +227,23 @@ function notContinued(path: string): OperatorMistake {
   );
 }
 
-/** @param file the file that cannot be written */
-function failureOf(error: unknown, file: string): Error {
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (code === undefined) return error as Error;
-  return new Error(`${file} cannot be written: ${message}. Check the disk and the folder.`, {
-    cause: error,
-  });
-}
-
 /** Writes to a stream as fast as it is read. Another run cannot resume it. */
 export function streamOutput(stream: NodeJS.WritableStream, header: string): ExportOutput {
-  let pending = header;
-  const write = (lines: string): Promise<void> => {
-    const text = pending + lines;
-    pending = '';
+  const written = new Written();
+  const send = async (text: string): Promise<void> => {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    stream.write(text, (error) => {
-      if (error) reject(new Error(`The output cannot be written: ${error.message}.`));
-      else resolve();
-    });
-    return promise;
+    stream.write(text, (error) => (error ? reject(error) : resolve()));
+    await promise;
   };
   return {
-    before: NOTHING,
-    written: new WrittenIds(),
-    write,
-    finish: () => write(''),
+    written,
+    write: async (lines, page) => {
+      await send(written.records === 0 ? header + lines : lines);
+      written.add(page);
+    },
+    finish: async () => {
+      if (written.records === 0) await send(header);
+    },
     close: async () => {},
   };
 }
