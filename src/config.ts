@@ -265,34 +265,22 @@ export function readConfig(
   readFile: ReadFile,
   { hasCallers = true, hasSandbox = true }: Purpose = {},
 ): Config {
-  return checked(env, env, readFile, (settings) =>
+  return readSettings(env, readFile, (settings) =>
     contradictions(settings, { hasCallers, hasSandbox }),
   );
 }
 
 /**
- * Reads only the settings that a command needs. They do not require other settings, but an unknown variable that begins
- * like a setting of the service, the tokens or the callers is a mistake here too.
+ * Reads and checks the environment of a command that opens no gateway: it needs neither a service nor callers.
  *
- * @throws OperatorMistakes
+ * @throws OperatorMistakes all of them, without the value of any secret
  */
-export function readNamedSettings(
+export function readSettings(
   env: Environment,
   readFile: ReadFile,
-  names: readonly SettingName[],
+  mistakesIn: (settings: Record<string, string>) => readonly string[] = () => [],
 ): Config {
-  const chosen = Object.fromEntries(names.map((name) => [name, env[name]]));
-  return checked(chosen, env, readFile, () => []);
-}
-
-/** @throws OperatorMistakes all of them, without the value of any secret */
-function checked(
-  chosen: Environment,
-  env: Environment,
-  readFile: ReadFile,
-  mistakesIn: (settings: Record<string, string>) => readonly string[],
-): Config {
-  const settings = withoutEmpty(chosen);
+  const settings = withoutEmpty(env);
   const ofFiles = readSecretFiles(settings, readFile);
   const {
     success,

@@ -1,5 +1,5 @@
 import { fetch as fetchOver } from 'undici';
-import { readConfig, readNamedSettings } from '../config.ts';
+import { readConfig, readSettings } from '../config.ts';
 import { isSecureUrl } from '../config/values.ts';
 import { OperatorMistake } from '../errors.ts';
 import { recordFormat, type FormatName } from '../export/format.ts';
@@ -133,10 +133,7 @@ async function openSource(
 }
 
 function distantGateway(address: string, terminal: Terminal, parts: AsyncDisposableStack): Source {
-  const { exportApiKey: apiKey } = readNamedSettings(terminal.env, terminal.readFile, [
-    'EXPORT_API_KEY',
-    'EXPORT_API_KEY_FILE',
-  ]);
+  const { exportApiKey: apiKey } = readSettings(terminal.env, terminal.readFile);
   const url = graphqlUrl(address);
   if (apiKey !== undefined && !isSecureUrl(url)) {
     throw new OperatorMistake(

@@ -1,5 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { systemClock } from '../clock.ts';
+import { readSettings } from '../config.ts';
 import {
   type ChangeKind,
   compareSchemas,
@@ -15,7 +16,6 @@ import type { State } from '../tokens/state.ts';
 import type { BearerTokens } from '../upstream/authorize.ts';
 import { noTelemetry } from '../upstream/telemetry.ts';
 import { openUpstream } from '../upstream/upstream.ts';
-import { readSchemaConfig } from './schema-served.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withReadTokens } from './tokens-store.ts';
 
@@ -28,7 +28,7 @@ const NOT_COMPARED = 2;
  * @returns the exit code, as of `diff`: 0 equal, or only additive changes; 1 breaking or dangerous changes
  */
 export async function schemaCheck(_options: object, terminal: Terminal): Promise<number> {
-  const config = readSchemaConfig(terminal);
+  const config = readSettings(terminal.env, terminal.readFile);
   try {
     const { schemaPath, upstreamTimeoutMs } = config;
     const { schema } = readSnapshot(readSnapshotFile(schemaPath), schemaPath);
@@ -64,7 +64,7 @@ function listed(difference: SchemaDifference): string {
 
 /** Writes the live schema into the snapshot, and prints the differences. */
 export async function schemaPull(_options: object, terminal: Terminal): Promise<void> {
-  const { schemaPath: path, upstreamTimeoutMs } = readSchemaConfig(terminal);
+  const { schemaPath: path, upstreamTimeoutMs } = readSettings(terminal.env, terminal.readFile);
   const before = existsSync(path) ? readSnapshot(readSnapshotFile(path), path).schema : undefined;
   const live = await liveSchema(terminal, upstreamTimeoutMs);
   const difference = before && (await compareSchemas(before, live.schema));

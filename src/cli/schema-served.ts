@@ -1,5 +1,5 @@
 import { lexicographicSortSchema, printSchema } from 'graphql';
-import { readNamedSettings, type Config } from '../config.ts';
+import { readSettings } from '../config.ts';
 import type { Report } from '../schema/derived.ts';
 import {
   serveSnapshot,
@@ -31,21 +31,10 @@ export async function schemaExplain(_options: object, terminal: Terminal): Promi
   terminal.stdout.write(explained(reports));
 }
 
-function schemaSettings(terminal: Terminal) {
-  const config = readSchemaConfig(terminal);
+function schemaSettings({ env, readFile }: Terminal) {
+  const config = readSettings(env, readFile);
   const snapshot = readSnapshotFile(config.schemaPath);
   return { config, snapshot, overrides: readAdaptersFile(config.schemaPath) };
-}
-
-/** Reads only the settings for schemas, because these commands need none for callers. */
-export function readSchemaConfig({ env, readFile }: Terminal): Config {
-  return readNamedSettings(env, readFile, [
-    'RECRUITING_SCHEMA',
-    'SCHEMA_PREFIX',
-    'GATEWAY_CONFIG',
-    'UPSTREAM_TIMEOUT_MS',
-    'NODE_ENV',
-  ]);
 }
 
 /** The SDL that callers see, sorted so that a diff shows only real changes. */

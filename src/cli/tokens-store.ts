@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Dispatcher } from 'undici';
-import { readNamedSettings, type Config } from '../config.ts';
+import { readSettings, type Config } from '../config.ts';
 import type { Emergency } from '../tokens/emergency.ts';
 import { foreignStore, storeProblem } from '../tokens/errors.ts';
 import { TokenHolder } from '../tokens/holder.ts';
@@ -9,23 +9,6 @@ import type { Reading, TokenStore } from '../tokens/store.ts';
 import { emergencyFor, holderParts, openTokenStore } from '../setup/custody.ts';
 import { STEPS } from '../setup/wording.ts';
 import { CommandError, commandLog, exitCodeOf, type Terminal } from './terminal.ts';
-
-/** Reads only the settings for tokens, because these commands need none for callers. */
-export function readTokenConfig({ env, readFile }: Terminal): Config {
-  const names = [
-    'RECRUITING_URL',
-    'RECRUITING_AGENT',
-    'TOKEN_LINK_ORIGIN',
-    'TOKEN_STORE',
-    'TOKEN_STORE_FILE',
-    'TOKEN_STORE_KEY',
-    'TOKEN_STORE_KEY_FILE',
-    'TOKEN_RESCUE_DIR',
-    'NODE_ENV',
-    'LOG_LEVEL',
-  ] as const;
-  return readNamedSettings(env, readFile, names);
-}
 
 interface OpenStore {
   readonly config: Config;
@@ -41,7 +24,7 @@ export async function withReadTokens<T>(
   terminal: Terminal,
   work: (tokens: ReadTokens) => Promise<T>,
 ): Promise<T> {
-  const config = readTokenConfig(terminal);
+  const config = readSettings(terminal.env, terminal.readFile);
   const { tokenStore, recruitingUrl } = config;
   const emergency = emergencyFor(config);
   const store = openTokenStore(tokenStore, config);
@@ -79,7 +62,7 @@ export interface HeldTokens extends OpenStore {
 export async function withHeldTokens(
   terminal: Terminal,
   work: (tokens: HeldTokens) => Promise<void>,
-  { config = readTokenConfig(terminal), creates = false } = {},
+  { config = readSettings(terminal.env, terminal.readFile), creates = false } = {},
 ): Promise<void> {
   const { tokenStore, recruitingUrl } = config;
   const emergency = emergencyFor(config);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import type { Config } from '../config.ts';
+import { readSettings, type Config } from '../config.ts';
 import { foreignLink, isSecureUrl, readStoreAddress } from '../config/values.ts';
 import { codeOf } from '../errors.ts';
 import { storeProblem } from '../tokens/errors.ts';
@@ -27,7 +27,7 @@ import type { TokenStore } from '../tokens/store.ts';
 import { openTokenStore } from '../setup/custody.ts';
 import { lineOn } from '../setup/wording.ts';
 import { CommandError, duration, printable, times, type Terminal } from './terminal.ts';
-import { noTokens, readTokenConfig, withHeldTokens, type HeldTokens } from './tokens-store.ts';
+import { noTokens, withHeldTokens, type HeldTokens } from './tokens-store.ts';
 
 /**
  * Imports a token set and exchanges it at once: that ends the link, starts both lifetimes, and shows any problem while
@@ -39,7 +39,7 @@ export async function tokensImport(
   { source, replace }: { source: string; replace: boolean },
   terminal: Terminal,
 ): Promise<void> {
-  const config = readTokenConfig(terminal);
+  const config = readSettings(terminal.env, terminal.readFile);
   const { recruitingUrl } = config;
   if (recruitingUrl === undefined) throw new CommandError(NO_SERVICE, 2);
   // A link that was copied may have blanks or line breaks around it.
