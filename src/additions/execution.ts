@@ -67,18 +67,13 @@ function tooManyValues() {
 /** Enumerable: a resolver may delegate with a copy of its context. */
 const EXECUTION = Symbol('execution');
 
-/** @returns the context for resolvers: that of plugins, if only this execution uses it */
+/** @returns the context for resolvers: a copy of that of plugins, which several executions may share */
 export function beginExecution(call: Call): {
   readonly execution: Execution;
   readonly context: object;
 } {
   const execution = new Execution(call);
-  const { context = {} } = call.origin;
-  if (!(EXECUTION in context) && Reflect.set(context, EXECUTION, execution))
-    return { execution, context };
-  // Frozen, or the context of other requests too.
-  const copy = Object.create(Object.getPrototypeOf(context) as object | null) as object;
-  return { execution, context: Object.assign(copy, context, { [EXECUTION]: execution }) };
+  return { execution, context: { ...call.origin.context, [EXECUTION]: execution } };
 }
 
 /** Returns the call of the operation that is executed with this context; undefined if it is not one of a request. */

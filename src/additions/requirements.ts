@@ -158,43 +158,17 @@ function throwing(resolve: MergedTypeResolver): MergedTypeResolver {
   };
 }
 
-/** The fields of each type by which some schema finds its records. */
-export type MergeKeys = ReadonlyMap<string, ReadonlySet<string>>;
-
-export function mergeKeysOf(subschemas: readonly SubschemaConfig[]): MergeKeys {
-  const keys = new Map<string, Set<string>>();
-  const add = (
-    type: string,
-    { selectionSet = '{ __typename }', entryPoints = [] }: MergedTypeConfig,
-  ) => {
-    for (const selection of parseSelectionSet(selectionSet).selections) {
-      if (selection.kind !== Kind.FIELD) continue;
-      const names = keys.get(type) ?? new Set();
-      keys.set(type, names.add(selection.name.value));
-    }
-    for (const entry of entryPoints) add(type, entry);
-  };
-  for (const { merge = {} } of subschemas) {
-    for (const [type, config] of Object.entries(merge)) add(type, config);
-  }
-  return keys;
-}
-
 /**
  * Prepares an object that a resolver returned, such as `{ id }`: graphql-tools requests its other fields by the keys of
- * merges.
+ * merges, which may be any of its members.
  */
-export function withMergeKeys(value: object, type: string, keys: MergeKeys): object {
+export function withMergeKeys(value: object, type: string): object {
   if (value instanceof Error || isExternalObject(value)) return value;
-  let prepared: Record<string, unknown> | undefined;
-  for (const name of keys.get(type) ?? []) {
-    const key: unknown = Reflect.get(value, name);
-    if (key === undefined) continue;
-    // Otherwise a selected `__typename` alone would be requested.
-    prepared ??= Object.assign(copyOf(value), { __typename: type });
-    prepared[`${keyPrefix(type)}${name}`] = key;
-  }
-  return prepared ?? value;
+  const keys = Object.entries(value).map(
+    ([name, key]) => [`${keyPrefix(type)}${name}`, key] as const,
+  );
+  // Otherwise a selected `__typename` alone would be requested.
+  return Object.assign(copyOf(value), { __typename: type }, Object.fromEntries(keys));
 }
 
 /** What a field requires: of its resolver, or of a merge. */

@@ -1,21 +1,23 @@
-import { defaultMergedResolver as resolveMerged, isExternalObject } from '@graphql-tools/delegate';
+import {
+  defaultMergedResolver as resolveMerged,
+  isExternalObject,
+  type StitchingInfo,
+} from '@graphql-tools/delegate';
 import { isPromise, type IResolvers } from '@graphql-tools/utils';
 import {
-  defaultFieldResolver,
   getNullableType,
   isIntrospectionType,
   isLeafType,
   isListType,
-  isNonNullType,
   isObjectType,
   isScalarType,
   Kind,
-  type DocumentNode,
   type GraphQLOutputType,
   type GraphQLResolveInfo,
   type GraphQLSchema,
 } from 'graphql';
 import { keyOf } from '../engine/syntax.ts';
+import type { AddedParts } from './additions.ts';
 import { executionWith } from './execution.ts';
 import { fitting } from './fitting.ts';
 import {
@@ -23,46 +25,31 @@ import {
   withMergeKeys,
   withoutPath,
   withPlainNames,
-  type MergeKeys,
   type Resolver,
   type ResolverConfig,
 } from './requirements.ts';
 
 /**
  * Rewrites the resolvers of a company: they get the plain names of what they require, and what they return is counted
- * and prepared for merges.
+ * and prepared for merges. Fields of its own types that have no resolver get one, since they may return the same.
  */
-export function preparedResolvers(resolvers: readonly IResolvers[], keys: MergeKeys): IResolvers[] {
-  return resolvers.map(
+export function preparedResolvers({ documents, resolvers }: AddedParts): IResolvers[] {
+  const ownFields = documents
+    .flatMap((document) => document.definitions)
+    .filter((definition) => definition.kind === Kind.OBJECT_TYPE_DEFINITION)
+    .map(({ name, fields = [] }) => {
+      const entries = fields.map((field) => [field.name.value, resolveMerged]);
+      return [name.value, Object.fromEntries(entries)] as const;
+    });
+  return [Object.fromEntries(ownFields), ...resolvers].map(
     (map) =>
       mapEntries(map as Entries, (type, fields) => {
         if (!isObject(fields) || isScalarType(fields)) return fields;
         return mapEntries(fields as Entries, (name, field) =>
-          isResolver(name, field) ? preparedResolver(type, field, keys) : field,
+          isResolver(name, field) ? preparedResolver(type, field) : field,
         );
       }) as IResolvers,
   );
-}
-
-/**
- * Returns resolvers for the fields of types that only a company has, unless it has its own: as others of its fields, they
- * may return lists, and `{ id }` of a record.
- *
- * @param isKnown whether a service has the type
- */
-export function defaultResolvers(
-  documents: readonly DocumentNode[],
-  isKnown: (type: string) => boolean,
-): IResolvers {
-  const types = documents
-    .flatMap((document) => document.definitions)
-    .filter((definition) => definition.kind === Kind.OBJECT_TYPE_DEFINITION)
-    .filter(({ name }) => !isKnown(name.value))
-    .map(({ name, fields = [] }) => {
-      const entries = fields.map((field) => [field.name.value, defaultFieldResolver]);
-      return [name.value, Object.fromEntries(entries)] as const;
-    });
-  return Object.fromEntries(types);
 }
 
 type Entries = Readonly<Record<string, unknown>>;
@@ -82,29 +69,22 @@ function isResolver(name: string, field: unknown): field is Resolver | ResolverC
   );
 }
 
-function preparedResolver(
-  type: string,
-  field: Resolver | ResolverConfig,
-  keys: MergeKeys,
-): ResolverConfig {
+function preparedResolver(type: string, field: Resolver | ResolverConfig): ResolverConfig {
   const config = typeof field === 'function' ? { resolve: field } : field;
-  const { selectionSet, resolve = defaultFieldResolver } = config;
+  const { selectionSet, resolve = resolveMerged as Resolver } = config;
   return {
     ...config,
     ...(selectionSet !== undefined && { selectionSet: textUnderOurKeys(type, selectionSet) }),
-    resolve: (parent, args, context, info) =>
-      returned(resolve(withPlainNames(type, parent), args, context, info), info.returnType, {
-        info,
-        context,
-        keys,
-      }),
+    resolve: (parent, args, context, info) => {
+      const value = resolve(withPlainNames(type, parent), args, context, info);
+      return returned(value, info.returnType, { info, execution: executionWith(context) });
+    },
   };
 }
 
 interface Returning {
   readonly info: GraphQLResolveInfo;
-  readonly context: unknown;
-  readonly keys: MergeKeys;
+  readonly execution: ReturnType<typeof executionWith>;
 }
 
 function returned(value: unknown, returnType: GraphQLOutputType, returning: Returning): unknown {
@@ -112,24 +92,21 @@ function returned(value: unknown, returnType: GraphQLOutputType, returning: Retu
   const type = getNullableType(returnType);
   if (!isObject(value) || value instanceof Error || isLeafType(type)) return value;
   if (isListType(type)) return returnedList(value, type.ofType, returning);
-  const { schema } = returning.info;
   const typename: unknown = Reflect.get(value, '__typename');
-  const known = schema.getType(typeof typename === 'string' ? typename : type.name);
-  if (!isObjectType(known)) return value;
-  return withMergeKeys(value, known.name, returning.keys);
+  const { mergedTypes } = returning.info.schema.extensions['stitchingInfo'] as StitchingInfo;
+  const name = typeof typename === 'string' ? typename : type.name;
+  return name in mergedTypes ? withMergeKeys(value, name) : value;
 }
 
 function returnedList(value: object, type: GraphQLOutputType, returning: Returning): unknown {
   if (!(Symbol.iterator in value)) return value;
-  const { info, context } = returning;
+  const { info, execution } = returning;
+  // graphql-tools does not wait for elements. If the list is refused, nobody else handles their rejections.
+  const list = Array.from(value as Iterable<unknown>, (each) =>
+    isPromise(each) ? each.then(undefined, errorOf) : each,
+  );
   const selected = info.fieldNodes.flatMap((node) => node.selectionSet?.selections ?? []);
-  const list: unknown[] = [];
-  // Not an array: it may be a generator without an end.
-  for (const element of value as Iterable<unknown>) {
-    // graphql-tools does not wait for elements. If the list is refused, nobody else handles their rejections.
-    list.push(isPromise(element) ? element.then(undefined, errorOf) : element);
-    executionWith(context)?.count(1 + selected.length);
-  }
+  execution?.count(list.length * (1 + selected.length));
   const prepared = (all: readonly unknown[]) => all.map((each) => returned(each, type, returning));
   return list.some(isPromise) ? Promise.all(list).then(prepared) : prepared(list);
 }
@@ -152,7 +129,7 @@ export function guardFields(schema: GraphQLSchema): void {
     for (const field of Object.values(type.getFields())) {
       const resolve =
         field.resolve === resolveMerged ? ofService(resolveMerged as Resolver) : field.resolve;
-      if (resolve) field.resolve = isSettled(field.type) ? resolve : settling(resolve, field.type);
+      if (resolve) field.resolve = settling(resolve, field.type);
     }
   }
 }
@@ -170,15 +147,6 @@ function ofService(resolve: Resolver): Resolver {
     }
     return resolve(parent, args, context, info);
   };
-}
-
-/** Whether no list of this type can fail as a whole because of one of its records. */
-function isSettled(type: GraphQLOutputType): boolean {
-  const list = getNullableType(type);
-  return (
-    !isListType(list) ||
-    (!isNonNullType(list.ofType) && isSettled(list.ofType as GraphQLOutputType))
-  );
 }
 
 /**

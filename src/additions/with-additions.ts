@@ -20,8 +20,8 @@ import type { AddedParts, Additions } from './additions.ts';
 import type { Delegate } from './delegate.ts';
 import { ofOtherService, servedExecutor } from './subschema-executors.ts';
 import { mistakesAfter, mistakesBefore } from './mistakes.ts';
-import { mergedUnderOurKeys, mergeKeysOf, requirementsOf } from './requirements.ts';
-import { defaultResolvers, guardFields, preparedResolvers } from './resolvers.ts';
+import { mergedUnderOurKeys, requirementsOf } from './requirements.ts';
+import { guardFields, preparedResolvers } from './resolvers.ts';
 
 /** The served schema with what a company adds. */
 interface ServedWithAdditions extends ServedSchema {
@@ -103,7 +103,7 @@ function refuse(source: string, mistakes: readonly string[]): void {
 
 function stitched(
   { schema: servedSchema, entities }: ServedSchema,
-  { source, documents, resolvers, subschemas }: AddedParts,
+  added: AddedParts,
   delegate: Delegate,
 ): GraphQLSchema {
   const found = entities.filter(({ lookup }) => lookup);
@@ -113,14 +113,12 @@ function stitched(
     executor: servedExecutor(servedSchema, delegate),
     merge: Object.fromEntries(found.map(({ type }) => [type.name, byEntity(type)])),
   };
-  const all = [service, ...subschemas.map(ofOtherService)];
-  const isKnown = (type: string) => all.some(({ schema }) => schema.getType(type));
-  const byDefault = defaultResolvers(documents, isKnown);
+  const all = [service, ...added.subschemas.map(ofOtherService)];
   try {
     const schema = stitchSchemas({
       subschemas: all.map(mergedUnderOurKeys),
-      typeDefs: [rootsOf(servedSchema), ...documents],
-      resolvers: preparedResolvers([byDefault, ...resolvers], mergeKeysOf(all)),
+      typeDefs: [rootsOf(servedSchema), ...added.documents],
+      resolvers: preparedResolvers(added),
     });
     schema.description = servedSchema.description;
     assertValidSchema(schema);
@@ -128,7 +126,7 @@ function stitched(
     return schema;
   } catch (error) {
     const { message } = error as Error;
-    throw new OperatorMistakes(source, [message.replace(/\.?$/, '.')]);
+    throw new OperatorMistakes(added.source, [message.replace(/\.?$/, '.')]);
   }
 }
 

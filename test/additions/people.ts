@@ -135,7 +135,7 @@ function peopleAdditions(prefix = ''): Additions {
       extend type ${prefix}Robot { shout: String! seen: String! length: Int! }
       interface Labelled { label: String! caps: String }
       type Badge implements Labelled { label: String! caps: String of: ${prefix}Person all: [${prefix}Person!] }
-      type Numbers { many(n: Int!): [Numbers!]! drawn(n: Int!): [Int!]! }
+      type Numbers { many(n: Int!): [Numbers!]! }
       extend type Query {
         top: [${prefix}Person] best: [${prefix}Person!]! anyone: ${prefix}Named badges: [Badge!]!
         own(big: ${prefix}Long): String! brokenRoot: String! numbers: Numbers!
@@ -180,9 +180,6 @@ function peopleAdditions(prefix = ''): Additions {
 
 const numbers = {
   many: ({ n }: { n: number }) => Array.from({ length: n }, () => numbers),
-  *drawn({ n }: { n: number }) {
-    for (let number = 0; number < n; number += 1) yield number;
-  },
 };
 
 /** A gateway over the people, with what a company adds to them. @param more of it, beside the rest */
