@@ -19,7 +19,7 @@ import { addedPlan } from './added-plan.ts';
 import type { AddedParts, Additions } from './additions.ts';
 import type { Delegate } from './delegate.ts';
 import { ofOtherService, servedExecutor } from './subschema-executors.ts';
-import { mistakesAfter, mistakesBefore } from './mistakes.ts';
+import { mistakesIn } from './mistakes.ts';
 import { mergedUnderOurKeys, requirementsOf } from './requirements.ts';
 import { guardFields, preparedResolvers } from './resolvers.ts';
 
@@ -61,9 +61,9 @@ export function withAdditions(
     checkScopes(served.writtenScopes, served.schema);
     return undefined;
   }
-  refuse(source, mistakesBefore(served.schema, added));
   const schema = stitched(served, added, delegate);
-  refuse(source, mistakesAfter(served.schema, schema, added));
+  const mistakes = mistakesIn(served.schema, schema, added);
+  if (mistakes.length > 0) throw new OperatorMistakes(source, mistakes);
   checkScopes(served.writtenScopes, schema);
   const scopes = scopesWithAdditions(schema, served, added);
   return {
@@ -95,10 +95,6 @@ function partsOf({
 
 function neverExecuted(): never {
   throw new OperatorMistake('This schema is only for printing. It cannot be executed.');
-}
-
-function refuse(source: string, mistakes: readonly string[]): void {
-  if (mistakes.length > 0) throw new OperatorMistakes(source, mistakes);
 }
 
 function stitched(

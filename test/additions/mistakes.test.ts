@@ -29,37 +29,18 @@ function mistake(additions: Additions): string {
 
 test.each<[says: string, Additions]>([
   ['Cannot extend type "Persn"', { typeDefs: 'extend type Persn { a: Int }' }],
-  ['typeDefs has Person.firstName, which', { typeDefs: 'extend type Person { firstName: Int }' }],
-  ['typeDefs has Person.id, which', { typeDefs: 'type Person { id: Int }' }],
   [
-    'typeDefs has @requiresScopes in Person. Write scopes of added fields and types into adapters.json',
-    {
-      typeDefs: 'extend type Person { fullName: String @requiresScopes(scopes: [["pii"]]) }',
-      ...person('fullName'),
-    },
+    'Field "Person.firstName" already exists',
+    { typeDefs: 'extend type Person { firstName: Int }' },
+  ],
+  [
+    'typeDefs has @requiresScopes. Write scopes of added fields and types into adapters.json',
+    { typeDefs: 'type Own @requiresScopes(scopes: [["pii"]]) { a: Int }' },
   ],
   ['Person.fullNam defined in resolvers, but not in schema.', person('fullNam')],
   [
     'Body must be a string. Received: [function selectionSet].',
     { typeDefs, ...person('fullName', { selectionSet: () => ({}), resolve }) },
-  ],
-  [
-    'Named is an interface. Write its resolvers',
-    {
-      typeDefs: 'interface Named { name: String } type Own implements Named { name: String }',
-      resolvers: { Named: { name: resolve } },
-    },
-  ],
-  [
-    'Named is an interface. Write its resolvers, and what it is merged by',
-    {
-      subschemas: [
-        {
-          schema: buildSchema('type Query { a: Named } interface Named { name: String }'),
-          merge: { Named: { selectionSet: '{ name }', fieldName: 'a' } },
-        },
-      ],
-    },
   ],
   ['resolvers has Person.firstName, which the gateway already has.', person('firstName')],
   [
@@ -72,7 +53,7 @@ test.each<[says: string, Additions]>([
     service('type Query { a: Int } type Mutation { hire: Int }'),
   ],
   [
-    'PersonPage.items is of the type [Person!]! in the gateway, and of another one in subschemas.',
+    'PersonPage.items is of the type [Person!]! in the gateway, and of another one in what is added.',
     service(
       'type Query { a: PersonPage } type PersonPage { items: [Person!] } type Person { id: ID! }',
     ),
@@ -86,8 +67,8 @@ test.each<[says: string, Additions]>([
 });
 
 test('all mistakes are reported at once', () => {
-  const two = { typeDefs: 'extend type Person { firstName: Int }', ...person('firstName') };
-  expect(mistake(two)).toContain('has 2 mistakes');
+  const three = { ...service('type Query { persons: Int }'), ...person('firstName') };
+  expect(mistake(three)).toContain('has 3 mistakes');
 });
 
 test('a second service whose transforms rename what the gateway has is no mistake', () => {
