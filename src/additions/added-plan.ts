@@ -92,23 +92,16 @@ function prepared(
     visitWithTypeInfo(types, {
       // With it, graphql-tools does not ask second services.
       Directive: (node) => (isIncremental(node) ? null : undefined),
-      FragmentDefinition: {
-        leave: ({ selectionSet, ...node }) => {
-          const selections = [NEVER_EMPTY, ...selectionSet.selections];
-          return { ...node, selectionSet: { ...selectionSet, selections } };
-        },
+      SelectionSet: {
+        leave: (node) => ({ ...node, selections: [NEVER_EMPTY, ...node.selections] }),
       },
       Field: {
         leave: (node) => {
-          const { selectionSet } = node;
-          if (!selectionSet) return conditionsAround(node);
           const isServed = fieldAt(served, types.getParentType()!.name, node.name.value);
-          const { selections } = selectionSet;
-          const delegated = isServed ? selections : [fragmentNode(undefined, selections)];
-          return conditionsAround({
-            ...node,
-            selectionSet: { ...selectionSet, selections: [NEVER_EMPTY, ...delegated] },
-          });
+          if (isServed || !node.selectionSet) return conditionsAround(node);
+          const delegated = fragmentNode(undefined, node.selectionSet.selections);
+          const selectionSet = { ...node.selectionSet, selections: [NEVER_EMPTY, delegated] };
+          return conditionsAround({ ...node, selectionSet });
         },
       },
     }),
