@@ -1,7 +1,7 @@
 import type { Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { Additions } from './additions/additions.ts';
-import { delegateTo, type Delegate } from './additions/delegate.ts';
+import { delegateTo } from './additions/delegate.ts';
 import { withAdditions } from './additions/with-additions.ts';
 import type { Clock } from './clock.ts';
 import { withFieldScopes } from './config/auth.ts';
@@ -80,21 +80,15 @@ export async function createGateway(parts: GatewayParts) {
 
   // What may be invalid comes first, so that nothing is running when it is, and no mistake costs a token exchange.
   // The wrapped schema works by itself: an operation that graphql-js executes over it asks the service.
-  const sending = Promise.withResolvers<SendToService>();
+  const send: SendToService = (request, sender) => upstream.send(request, sender);
   const served =
     parts.served ??
     serveSnapshot(parts.snapshot, config, {
       overrides: parts.overrides,
-      executor: graphqlToolsExecutor(async (request, sender) =>
-        (await sending.promise)(request, sender),
-      ),
-      hasAdditions: parts.additions !== undefined,
+      executor: graphqlToolsExecutor(send),
     });
-  // Added fields ask the schema that they extend. It can be asked once it has plans.
-  const delegation = Promise.withResolvers<Delegate>();
-  const added = withAdditions(served, parts.additions, async (request) =>
-    (await delegation.promise)(request),
-  );
+  // Added fields ask the schema that they extend. It is asked when it has plans: no operation comes before.
+  const added = withAdditions(served, parts.additions, (request) => answerDelegated(request));
   /** The schema that callers see. */
   const offered = added ?? served;
   const auth = withFieldScopes(config.auth, scopeNames(offered.scopes));
@@ -107,7 +101,6 @@ export async function createGateway(parts: GatewayParts) {
   const bodies = new ByteLimit(config.requestBytes);
   const tokens = await keepTokens(parts.tokens, telemetry);
   const upstream = connectService(parts, tokens, telemetry);
-  sending.resolve(upstream.send);
   for (const warning of served.warnings) log.warn(warning);
 
   const memory = new AnswerMemory(config.answerBytes);
@@ -145,7 +138,7 @@ export async function createGateway(parts: GatewayParts) {
       compile: ({ document, operation: of }) => engine.plan(document, of),
     }),
   };
-  delegation.resolve(delegateTo(delegated));
+  const answerDelegated = delegateTo(delegated);
   /** Operations of callers, and of the program around the gateway. */
   const asked = {
     schema: offered.schema,

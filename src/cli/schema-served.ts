@@ -27,7 +27,7 @@ export async function schemaPrint(
 export async function schemaExplain(_options: object, terminal: Terminal): Promise<void> {
   const { snapshot, config, overrides } = schemaSettings(terminal);
   // What a company adds is not loaded, because nothing is derived from it. adapters.json may name it all the same.
-  const { reports } = serveSnapshot(snapshot, config, { overrides, hasAdditions: true });
+  const { reports } = serveSnapshot(snapshot, config, { overrides });
   terminal.stdout.write(explained(reports));
 }
 
@@ -53,10 +53,7 @@ export function servedOffline(
   overrides: unknown,
   added?: Additions,
 ): ServedSchema {
-  const served = serveSnapshot(snapshot, settings, {
-    overrides,
-    hasAdditions: added !== undefined,
-  });
+  const served = serveSnapshot(snapshot, settings, { overrides });
   return withAdditions(served, added) ?? served;
 }
 

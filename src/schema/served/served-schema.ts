@@ -5,7 +5,6 @@ import { wrapSchema } from '@graphql-tools/wrap';
 import { parse, type DocumentNode, type GraphQLSchema, assertValidSchema } from 'graphql';
 import { planAdapters } from '../derivation/adapters.ts';
 import { planEntities } from '../derivation/entities.ts';
-import { checkScopes } from '../derivation/check-overrides.ts';
 import { findLists } from '../derivation/lists.ts';
 import { readOverrides, scopesByPlace } from '../derivation/overrides.ts';
 import type { Adapter, DerivedField, Entity, NestedAdapter, Report } from '../derived.ts';
@@ -42,7 +41,7 @@ export interface ServedSchema {
   readonly derived: readonly DerivedField[];
   /** The scopes that fields need. */
   readonly scopes: ScopesByPlace;
-  /** The scopes that adapters.json has, by place. With additions, places are checked where these are merged. */
+  /** The scopes that adapters.json has, by place. `withAdditions` checks the places: a company may add some. */
   readonly writtenScopes: ReadonlyMap<string, string>;
   /** What was derived from every list and every type with an id, and why. */
   readonly reports: readonly Report[];
@@ -68,8 +67,6 @@ interface SnapshotParts {
   readonly overrides?: unknown;
   /** Sends requests to the service. Undefined: no operation is ever executed over the schema. */
   readonly executor?: Executor | undefined;
-  /** Whether a company may add fields and types, which adapters.json then may name too. Default: false. */
-  readonly hasAdditions?: boolean;
 }
 
 /**
@@ -85,7 +82,7 @@ interface SnapshotParts {
 export function serveSnapshot(
   sdl: string,
   settings: SnapshotSettings,
-  { overrides, executor = neverExecuted, hasAdditions = false }: SnapshotParts = {},
+  { overrides, executor = neverExecuted }: SnapshotParts = {},
 ): ServedSchema {
   const { schema: snapshot, warnings } = readSnapshot(sdl, settings.schemaPath);
   const servesConnections = findLists(snapshot).some(({ verdict }) => typeof verdict !== 'string');
@@ -114,7 +111,6 @@ export function serveSnapshot(
   });
   schema.description = snapshot.description;
   assertValidSchema(schema);
-  if (!hasAdditions) checkScopes(writtenScopes, schema);
   return {
     schema,
     upstream,

@@ -84,9 +84,7 @@ export async function startGateway(
   const gateway = await createGateway({
     config: settings,
     snapshot,
-    served: ownSchema
-      ? undefined
-      : servedOnce(snapshot, settings, overrides, additions !== undefined),
+    served: ownSchema ? undefined : servedOnce(snapshot, settings, overrides),
     overrides,
     additions,
     trustedDocuments,

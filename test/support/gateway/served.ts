@@ -1,4 +1,5 @@
 import { readConfig } from '../../../src/config.ts';
+import { withAdditions } from '../../../src/additions/with-additions.ts';
 import {
   serveSnapshot,
   type SnapshotSettings,
@@ -14,13 +15,12 @@ export function servedOnce(
   sdl: string,
   settings: SnapshotSettings,
   overrides: unknown,
-  hasAdditions = false,
 ): ServedSchema {
   const { schemaPath, schemaPrefix } = settings;
   // The schema depends only on these settings, which are the key.
   const keyed: SnapshotSettings = { schemaPath, schemaPrefix };
-  const key = JSON.stringify({ sdl, keyed, overrides, hasAdditions });
-  const served = made.get(key) ?? serveSnapshot(sdl, keyed, { overrides, hasAdditions });
+  const key = JSON.stringify({ sdl, keyed, overrides });
+  const served = made.get(key) ?? serveSnapshot(sdl, keyed, { overrides });
   made.delete(key);
   made.set(key, served);
   if (made.size > KEPT) made.delete(made.keys().next().value!);
@@ -35,5 +35,6 @@ interface OfflineParts {
 /** The schema that is served for a schema of the service, without a gateway. */
 export function servedOffline(sdl: string, { prefix, overrides }: OfflineParts = {}) {
   const settings = readConfig({}, () => '');
-  return servedOnce(sdl, { ...settings, schemaPrefix: prefix }, overrides);
+  const served = servedOnce(sdl, { ...settings, schemaPrefix: prefix }, overrides);
+  return withAdditions(served) ?? served;
 }
