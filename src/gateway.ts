@@ -280,8 +280,6 @@ function connectService(
     connect: (options) => proxyAgent(proxies, options),
     concurrency: config.upstreamConcurrency,
     timeoutMs: config.upstreamTimeoutMs,
-    // Once read, answers count against ANSWER_BYTES.
-    maxArriving: config.answerBytes,
     tokens,
     clock,
     telemetry: upstreamTelemetry,

@@ -1,7 +1,7 @@
 import type { Agent, Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import { codedError, knownCode } from '../errors.ts';
-import { BodiesTooLarge, BodyParts, ByteLimit, type BodyLimits } from '../memory/byte-limit.ts';
+import { BodyParts } from '../memory/byte-limit.ts';
 import type { Post, TokenRefusal } from './authorize.ts';
 import { LARGEST_ANSWER, readAnswer, type HttpAnswer } from './read-answer.ts';
 import type { Failure, OutgoingRequest, Outcome, Sender } from './request.ts';
@@ -15,8 +15,6 @@ export interface ConnectionsParts {
   readonly connect: (options: Agent.Options) => Dispatcher;
   /** The most requests in flight, each on a separate connection. */
   readonly concurrency: number;
-  /** The most bytes of answers that are arriving at the same time. Default: no limit. */
-  readonly maxArriving?: number;
   /** The timeout of one request, from when it is sent, ms. */
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -37,13 +35,12 @@ export function openConnections(parts: ConnectionsParts) {
     bodyTimeout: 0,
     connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) },
   });
-  const limits = { each: LARGEST_ANSWER, all: new ByteLimit(parts.maxArriving ?? Infinity) };
 
   const post: Post = (request, sender, token) => {
     // All callers may have left while the token was renewed.
     sender.signal.throwIfAborted();
     const reported = telemetry.sending(sender.cause);
-    const inFlight = new RequestInFlight(parts, limits, { request, sender, token, reported });
+    const inFlight = new RequestInFlight(parts, { request, sender, token, reported });
     const headers = {
       ...reported.headers,
       'content-type': 'application/json',
@@ -73,7 +70,7 @@ interface Sent {
 class RequestInFlight implements Dispatcher.DispatchHandler {
   readonly #parts: ConnectionsParts;
   readonly #sent: Sent;
-  readonly #body: BodyParts;
+  readonly #body = new BodyParts({ each: LARGEST_ANSWER });
   readonly #stopTimer: () => void;
   readonly #ending = Promise.withResolvers<Outcome | TokenRefusal>();
   #controller: Dispatcher.DispatchController | undefined;
@@ -81,11 +78,9 @@ class RequestInFlight implements Dispatcher.DispatchHandler {
   #status = 0;
   #headers: HttpAnswer['headers'] = {};
 
-  constructor(parts: ConnectionsParts, limits: BodyLimits, sent: Sent) {
+  constructor(parts: ConnectionsParts, sent: Sent) {
     this.#parts = parts;
     this.#sent = sent;
-    // A mutation has already been executed when its answer arrives, so that is not refused for lack of room.
-    this.#body = new BodyParts(sent.request.kind === 'query' ? limits : { each: limits.each });
     const { timeoutMs } = parts;
     this.#stopTimer = parts.clock.timer(timeoutMs, () => this.#stop(timedOut(timeoutMs)));
     sent.sender.signal.addEventListener('abort', this.#leave);
@@ -115,8 +110,9 @@ class RequestInFlight implements Dispatcher.DispatchHandler {
     if (this.#isOver) return;
     try {
       this.#body.add(part);
-    } catch (error) {
-      this.#stop(error instanceof BodiesTooLarge ? tooMuchArriving() : this.#read(undefined));
+    } catch {
+      // It is larger than the largest.
+      this.#stop(this.#read(undefined));
     }
   }
 
@@ -179,20 +175,6 @@ function requestIdIn(headers: HttpAnswer['headers'], token: string): string | un
   const id = headers['x-request-id'];
   const isHarmless = typeof id === 'string' && HARMLESS.test(id) && !id.includes(token);
   return isHarmless ? id : undefined;
-}
-
-const RETRY_SECONDS = 5;
-
-function tooMuchArriving(): Failure {
-  return {
-    kind: 'failure',
-    error: codedError(
-      'RATE_LIMITED',
-      'The answers of the recruiting service that are arriving are too large together. ' +
-        `Try again in ${RETRY_SECONDS} s, and request fewer records or fields at a time.`,
-      { extensions: { retryAfter: RETRY_SECONDS, limit: 'ANSWER_BYTES' } },
-    ),
-  };
 }
 
 function timedOut(timeoutMs: number): Failure {

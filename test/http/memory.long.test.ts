@@ -68,46 +68,6 @@ test('what equal drains share is held once, and nothing of it afterwards', async
   expect(await answerBytes()).toBe(0);
 });
 
-test('answers of the service that are arriving count in ANSWER_BYTES together, except for those of mutations, which have been executed, and of callers who have left', async () => {
-  const snapshot = 'type Query { a: String } type Mutation { a: String }';
-  const config = { answerBytes: 3 * MEGABYTE, mutations: 'all' as const };
-  const { ask, service } = await start({ snapshot, config });
-  const answer = `{"data":{"a":"${'x'.repeat(2 * MEGABYTE)}"}}`;
-  const refusal = { extensions: { code: 'RATE_LIMITED', retryAfter: 5 } };
-  for (const [type, leaves, refused] of [
-    ['mutation', false, []],
-    ['query', false, [refusal]],
-    ['query', true, []],
-  ] as const) {
-    const gate = Promise.withResolvers<void>();
-    let begun = 0;
-    service.answer(async (response) => {
-      response.writeHead(200, { 'content-type': 'application/json' });
-      response.write(answer.slice(0, -10), () => (begun += 1));
-      await gate.promise;
-      response.end(answer.slice(-10));
-    });
-    const arriving = async (count: number) => {
-      await expect.poll(() => begun, LONG).toBe(count);
-      // The gateway reads in these turns of the event loop what has been written.
-      for (let turn = 0; turn < 500; turn += 1) await setImmediate();
-    };
-    const caller = new AbortController();
-    const first = ask(`${type} A { a }`, {}, { signal: caller.signal });
-    if (leaves) {
-      await arriving(1);
-      caller.abort();
-      await first.catch(() => undefined);
-    }
-    const asked = [...(leaves ? [] : [first]), ask(`${type} B { a }`)];
-    await arriving(2);
-    gate.resolve();
-    const answers = await Promise.all(asked);
-    expect(answers.flatMap((each) => each.errors ?? [])).toMatchObject(refused);
-    expect(answers.map((each) => JSON.stringify(each))).toContain(answer);
-  }
-});
-
 test.each<[string, string, [Reply, ...Reply[]], Plugin[]?]>([
   ['before the service has answered', PAGE, [silence]],
   ['while the service answers', PAGE, [unfinished]],
