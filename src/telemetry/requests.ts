@@ -8,15 +8,10 @@ import { isKnownPath } from '../http/paths.ts';
 
 /** Identifies a caller's request in the telemetry of everything that is done for it. */
 interface RequestCause extends Cause {
-  readonly cost: {
-    upstreamRequests: number;
-    pages: number;
-    /** The service's own id of the last failed request to it. */
-    failedServiceRequest: string | undefined;
-  };
+  readonly cost: { upstreamRequests: number; pages: number };
   /** When it began, by `performance.now()`. */
   readonly begun: number;
-  readonly client: ReturnType<typeof clientOf>;
+  readonly client: string | undefined;
 }
 
 /** Narrows the type: all causes are created in this file. Returns undefined for work that no caller requested. */
@@ -49,7 +44,7 @@ export function requestTelemetry(log: Logger, registry: Registry): ExchangeTelem
       const requestId = requestIdOf(inbound);
       const cause: RequestCause = {
         requestId,
-        cost: { upstreamRequests: 0, pages: 0, failedServiceRequest: undefined },
+        cost: { upstreamRequests: 0, pages: 0 },
         begun: performance.now(),
         client: clientOf(inbound),
       };
@@ -80,17 +75,10 @@ function requestIdOf(inbound: Inbound): string {
   return sent !== undefined && HARMLESS.test(sent) ? sent : randomUUID();
 }
 
-/** The usual form of an application's name or version. */
-const CLIENT = /^[A-Za-z0-9][A-Za-z0-9 ._@/+-]{0,63}$/;
-
-/** Returns the name and the version that the client sends, where they have this form. */
-function clientOf(inbound: Inbound) {
-  const sent = (part: 'name' | 'version') => {
-    const text =
-      inbound.header(`graphql-client-${part}`) ?? inbound.header(`apollographql-client-${part}`);
-    return text !== undefined && CLIENT.test(text) ? text : undefined;
-  };
-  return { name: sent('name'), version: sent('version') };
+/** Returns the name that a client says it has, if it is harmless. */
+function clientOf(inbound: Inbound): string | undefined {
+  const name = inbound.header('graphql-client-name') ?? inbound.header('apollographql-client-name');
+  return name !== undefined && HARMLESS.test(name) ? name : undefined;
 }
 
 function outcomeOf(exchange: Exchange, status: number | undefined): Outcome {
@@ -136,10 +124,8 @@ function lineOf(
     host: status === 421 && HOST.test(host) ? host : undefined,
     // The operator chose the name of an API key. The subject of a token may be a person.
     caller: caller?.name.startsWith('key:') ? caller.name.slice('key:'.length) : undefined,
-    client: client.name,
-    clientVersion: client.version,
+    client,
     upstreamRequests: cost.upstreamRequests || undefined,
     pages: cost.pages || undefined,
-    serviceRequestId: cost.failedServiceRequest,
   };
 }

@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { knownCode } from '../errors.ts';
 import type { EngineTelemetry } from '../engine/shared.ts';
 import { TROUBLES, type TokenHealth } from '../tokens/health.ts';
 import type { UpstreamTelemetry } from '../upstream/telemetry.ts';
@@ -86,29 +85,18 @@ function upstreamTelemetry(
     sending: (sender) => {
       const cause = requestCause(sender);
       const begun = performance.now();
-      let serviceRequestId: string | undefined;
       if (cause) cause.cost.upstreamRequests += 1;
       return {
         headers: cause ? { 'x-request-id': cause.requestId } : {},
-        answered: (id) => void (serviceRequestId = id),
         ended: (outcome, err) => {
           requests.inc({ outcome });
           duration.observe((performance.now() - begun) / 1000);
-          const hasFailed = outcome !== 'ok' && outcome !== 'left';
-          if (hasFailed && cause && serviceRequestId !== undefined) {
-            cause.cost.failedServiceRequest = serviceRequestId;
-          }
           if (!err) return;
-          const facts = { requestId: cause?.requestId, serviceRequestId, err };
+          const facts = { requestId: cause?.requestId, err };
           log.debug(facts, 'a request to the service got no usable answer');
         },
       };
     },
-    retrying: (cause, code, attempt) =>
-      log.debug(
-        { requestId: cause?.requestId, code: knownCode(code), attempt },
-        'sending a request again',
-      ),
     breakerOpened: (error) => {
       breaker.set(1);
       log.warn(

@@ -102,8 +102,6 @@ class RequestInFlight implements Dispatcher.DispatchHandler {
   ): void {
     this.#status = status;
     this.#headers = headers;
-    const { reported, token } = this.#sent;
-    reported.answered(requestIdIn(headers, token));
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
@@ -166,16 +164,6 @@ class RequestInFlight implements Dispatcher.DispatchHandler {
 
 /** Created once: a new error and its stack would cost more than the request that it ends. */
 const ABORTED = new DOMException('The request was aborted.', 'AbortError');
-
-/** Short, and without characters that have a meaning in a log, a terminal or JSON. */
-const HARMLESS = /^[\w.:/+=@-]{1,128}$/;
-
-/** Returns the service's id of a request, by which its support finds the request. */
-function requestIdIn(headers: HttpAnswer['headers'], token: string): string | undefined {
-  const id = headers['x-request-id'];
-  const isHarmless = typeof id === 'string' && HARMLESS.test(id) && !id.includes(token);
-  return isHarmless ? id : undefined;
-}
 
 function timedOut(timeoutMs: number): Failure {
   return {

@@ -1,10 +1,8 @@
 import type { Clock } from '../clock.ts';
 import type { Failure, Wrapper } from './request.ts';
-import type { UpstreamTelemetry } from './telemetry.ts';
 
 interface RetryParts {
   readonly clock: Clock;
-  readonly telemetry: Pick<UpstreamTelemetry, 'retrying'>;
   /** 0 to 1. Default: Math.random */
   readonly random?: (() => number) | undefined;
 }
@@ -20,7 +18,7 @@ const LONGEST_WAIT_MS = 10_000;
  * Sends a query again after failures that may be temporary: no connection, 5xx, and a limited rate unless the service
  * wants a pause of more than 10 s. A mutation is sent once, since a failed one may have been executed.
  */
-export function retry({ clock, telemetry, random = Math.random }: RetryParts): Wrapper {
+export function retry({ clock, random = Math.random }: RetryParts): Wrapper {
   return (next) => async (request, sender) => {
     const until = clock.elapsed() + PATIENCE_MS;
     const attempts = request.kind === 'query' ? MAX_ATTEMPTS : 1;
@@ -33,7 +31,6 @@ export function retry({ clock, telemetry, random = Math.random }: RetryParts): W
       before = outcome;
       const wait = waitAfter(outcome, attempt);
       if (attempt >= attempts || clock.elapsed() + wait > until) return outcome;
-      telemetry.retrying(sender.cause, outcome.error.extensions['code'], attempt);
       await clock.sleep(wait, sender.signal);
     }
   };

@@ -6,8 +6,6 @@ import type { ErrorCode } from '../errors.ts';
 export interface UpstreamTelemetry {
   /** Called for each attempt. */
   sending(cause: Cause | undefined): ReportedRequest;
-  /** Called for each failure after which a request is sent again. @param attempt how often it was sent so far */
-  retrying(cause: Cause | undefined, code: unknown, attempt: number): void;
   breakerOpened(error: GraphQLError): void;
   breakerClosed(downMs: number): void;
 }
@@ -15,8 +13,6 @@ export interface UpstreamTelemetry {
 export interface ReportedRequest {
   /** Headers to send with the request. */
   readonly headers: Readonly<Record<string, string>>;
-  /** @param requestId the service's own id of the request */
-  answered(requestId: string | undefined): void;
   /** @param error why the answer was missing or unusable; contains nothing that the service wrote */
   ended(outcome: UpstreamOutcome, error?: GraphQLError): void;
 }
@@ -25,8 +21,7 @@ export interface ReportedRequest {
 type UpstreamOutcome = 'ok' | 'graphql_error' | 'left' | ErrorCode | 'OTHER';
 
 export const noTelemetry: UpstreamTelemetry = {
-  sending: () => ({ headers: {}, answered: () => {}, ended: () => {} }),
-  retrying: () => {},
+  sending: () => ({ headers: {}, ended: () => {} }),
   breakerOpened: () => {},
   breakerClosed: () => {},
 };

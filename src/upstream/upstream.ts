@@ -40,7 +40,7 @@ export function openUpstream<Token extends { readonly value: string }>(
   const attempt = breaker.attempts(authorize(tokens, post));
   // A request takes its token and starts its timeout when its turn begins, because it is not sent before. Each retry waits
   // for another turn.
-  const inTurns = retry({ ...parts, telemetry })(turns.inTurn(attempt));
+  const inTurns = retry(parts)(turns.inTurn(attempt));
   const send = shareQueries(breaker.requests(inTurns));
 
   return {

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { codedError } from '../../src/errors.ts';
 import { readAnswer } from '../../src/upstream/read-answer.ts';
 import { retry } from '../../src/upstream/retry.ts';
-import { noTelemetry } from '../../src/upstream/telemetry.ts';
 import { json, honest } from '../service/replies.ts';
 import type { Reply } from '../service/service.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
@@ -123,7 +122,7 @@ test('no attempt begins later than 30 s after the first, however long the others
     clock.jump(ms);
   };
   const { elapsed, now, timer } = clock;
-  const parts = { clock: { elapsed, now, timer, sleep }, telemetry: noTelemetry, random: () => 1 };
+  const parts = { clock: { elapsed, now, timer, sleep }, random: () => 1 };
   const error = codedError('UPSTREAM_UNREACHABLE', 'No.');
   const send = retry(parts)(async (_, passedOn) => {
     expect(passedOn).toEqual({ ...sender, until: start + 30_000 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { startServer } from '../support/listening.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { after, honest, json, silence, unfinished } from '../service/replies.ts';
+import { after, honest, silence, unfinished } from '../service/replies.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 
@@ -104,19 +104,4 @@ test('requests go through the proxy that the environment names', async () => {
   await using gateway = await startGatewayOverService({}, { proxies: { HTTP_PROXY } });
   expect(await gateway.ask(PERSONS)).toEqual({ data: { persons: { items: [] } } });
   expect(seen).toEqual([`${gateway.service.url}/graphql`]);
-});
-
-test('the id that the service gives to a failed request is in the log line of the request, if it is harmless', async () => {
-  await using gateway = await startGatewayOverService();
-  const idOf = async (id: string | ((token: string) => string), status = 400) => {
-    gateway.service.answer((response, { token }) => {
-      const said = typeof id === 'string' ? id : id(token);
-      json({ type: 'x' }, status, { 'x-request-id': said, 'retry-after': '60' })(response);
-    });
-    expect((await gateway.ask(PERSONS)).errors).toHaveLength(1);
-    return gateway.logged.findLast(({ msg }) => msg === 'request')!['serviceRequestId'];
-  };
-  for (const status of [400, 403, 429, 503]) expect(await idOf('svc-1', status)).toBe('svc-1');
-  for (const harmful of ['x'.repeat(129), 'a b', '"a"', (token: string) => `echo-${token}`])
-    expect(await idOf(harmful)).toBeUndefined();
 });

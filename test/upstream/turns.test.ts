@@ -4,7 +4,6 @@ import { expect, test } from 'vitest';
 import { codedError } from '../../src/errors.ts';
 import type { Failure, Priority, Sender } from '../../src/upstream/request.ts';
 import { retry } from '../../src/upstream/retry.ts';
-import { noTelemetry } from '../../src/upstream/telemetry.ts';
 import { createTurns } from '../../src/upstream/turns.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
@@ -93,7 +92,7 @@ test('when 100 requests per slot wait, a caller with a fair share of them is ref
 test('a query that waits to be sent again occupies no slot, and if it finds none in time, its caller gets the error of its attempt', async () => {
   for (const isAnswered of [true, false]) {
     const { turns, held, clock } = start(1);
-    const again = retry({ clock, telemetry: noTelemetry })(turns.inTurn(held.send));
+    const again = retry({ clock })(turns.inTurn(held.send));
     const error = codedError('UPSTREAM_BAD_RESPONSE', 'It has status 503.');
     const failure: Failure = { kind: 'failure', isTemporary: true, error };
     const first = again(query('first'), senderWith());
