@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql';
 import { OperatorError } from '../errors.ts';
 import { authorize, type BearerTokens } from './authorize.ts';
-import { Breaker } from './breaker.ts';
+import { breaker } from './breaker.ts';
 import { openConnections, type ConnectionsParts } from './connections.ts';
 import type { OutgoingRequest, Outcome, Sender, UpstreamAnswer } from './request.ts';
 import { retry } from './retry.ts';
@@ -34,14 +34,12 @@ export function openUpstream<Token extends { readonly value: string }>(
 ): Upstream {
   const { tokens, telemetry = noTelemetry } = parts;
   const turns = createTurns(parts);
-  const breaker = new Breaker(parts.clock, telemetry);
   const { post, close } = openConnections({ ...parts, telemetry });
 
-  const attempt = breaker.attempts(authorize(tokens, post));
   // A request takes its token and starts its timeout when its turn begins, because it is not sent before. Each retry waits
   // for another turn.
-  const inTurns = retry(parts)(turns.inTurn(attempt));
-  const send = shareQueries(breaker.requests(inTurns));
+  const inTurns = retry(parts)(turns.inTurn(authorize(tokens, post)));
+  const send = shareQueries(breaker(parts.clock, telemetry)(inTurns));
 
   return {
     send: async (request, sender) => {
