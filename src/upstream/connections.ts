@@ -124,8 +124,7 @@ class RequestInFlight implements Dispatcher.DispatchHandler {
 
   #read(body: Buffer | undefined): Outcome | TokenRefusal {
     const answer = { status: this.#status, headers: this.#headers, body };
-    const { token, request } = this.#sent;
-    return readAnswer(answer, token, request.kind, this.#parts.clock.now());
+    return readAnswer(answer, this.#sent.token, this.#parts.clock.now());
   }
 
   #settle(outcome: Outcome | TokenRefusal): void {

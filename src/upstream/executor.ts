@@ -27,9 +27,7 @@ function printed({ document, variables, operationName }: ExecutionRequest): Outg
   if (kind === undefined || kind === OperationTypeNode.SUBSCRIPTION) {
     throw codedError(
       'BAD_USER_INPUT',
-      kind === undefined
-        ? 'The document has no such operation, or several: name one of them in operationName.'
-        : 'The recruiting service has no subscriptions. Send a query or a mutation.',
+      'Send one query or mutation; if the document has several operations, name one in operationName.',
     );
   }
   return { kind, body: JSON.stringify({ query: print(document), operationName, variables }) };

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { codedError, OperatorError, TooBig } from '../errors.ts';
 import type { TokenRefusal } from './authorize.ts';
 import { limitIn, secondsOf } from './rate-limit.ts';
-import { UpstreamAnswer, type Failure, type OutgoingRequest, type Outcome } from './request.ts';
+import { UpstreamAnswer, type Failure, type Outcome } from './request.ts';
 
 export interface HttpAnswer {
   readonly status: number;
@@ -23,13 +23,11 @@ export const LARGEST_ANSWER = 8 * MEGABYTE;
  *
  * @param token that the request was sent with. It is removed from everything that is passed on to callers and to logs.
  *   One that is written with JSON escapes is not recognized: access tokens need none.
- * @param kind of the operation: a mutation is not sent again, so its limits are told in the words of the service
  * @param now in ms
  */
 export function readAnswer(
   { status, headers, body }: HttpAnswer,
   token: string,
-  kind: OutgoingRequest['kind'],
   now: number,
 ): Outcome | TokenRefusal {
   if (!body) return tooLarge();
@@ -45,7 +43,7 @@ export function readAnswer(
   const isAnswer = isGraphQL(data, errors);
   const answer = isAnswer ? new UpstreamAnswer(status, bytes, isFilled(errors)) : undefined;
   // What was answered beside limited fields must not be lost with them.
-  const limit = kind === 'query' && !hasValues(data) ? limitIn(errors, now) : undefined;
+  const limit = hasValues(data) ? undefined : limitIn(errors, now);
   if (answer && limit) return rateLimited(limit.seconds ?? stated);
   if (status >= 500) return { ...unavailable(status, stated), answer };
   return answer ?? notGraphQL(status);
@@ -125,9 +123,6 @@ export function notGraphQL(status: number): Failure {
       new TooBig(),
     );
   }
-  if (status >= 300 && status < 400) {
-    return misconfigured(`it is a redirect (${status}). Check RECRUITING_URL.`);
-  }
   return misconfigured(
     `it is not GraphQL JSON (status ${status}). Check RECRUITING_URL, and that no proxy compresses answers.`,
   );
@@ -151,13 +146,9 @@ function rateLimited(seconds: number | undefined): Failure {
 
 function refusal(status: 401 | 403, detail: unknown): TokenRefusal {
   const message =
-    status === 401 && detail === 'token_expired'
-      ? 'The recruiting service refuses a new access token as expired, so renewing it again would not help: ' +
-        'the clock of the service, or the lifetime that it states for its tokens, is wrong. ' +
-        'Report this to the support of the service; the gateway renews the token again when it is due.'
-      : `The recruiting service refuses the gateway's access token (${status}) although it has not expired: ` +
-        'the administrator who made it was probably demoted or blocked, or the token was revoked. ' +
-        'Run `tokens check` to see what the service answers. Have an administrator check the account, and make a new token if need be.';
+    `The recruiting service refuses the gateway's access token (${status}) although it has not expired: ` +
+    'the administrator who made it was probably demoted or blocked, or the token was revoked. ' +
+    'Run `tokens check` to see what the service answers. Have an administrator check the account, and make a new token if need be.';
   const error = new OperatorError('UPSTREAM_UNAUTHORIZED', message, { needsOperator: true });
   return {
     kind: 'unauthorized',

@@ -19,8 +19,6 @@ export interface Sender {
    * that leave it out would all wait as one caller.
    */
   readonly caller: string;
-  /** When to stop waiting for a turn, by `clock.elapsed`. Default: never. Set on the way, by retry.ts. */
-  readonly until?: number | undefined;
   /** For telemetry; a shared request has the cause of the caller who sent it first. Undefined: the gateway itself. */
   readonly cause: Cause | undefined;
 }

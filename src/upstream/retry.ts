@@ -8,7 +8,7 @@ interface RetryParts {
 }
 
 const MAX_ATTEMPTS = 4;
-/** How long a request may wait for its turn and be sent again, ms. */
+/** From the first attempt to the last one, ms. */
 const PATIENCE_MS = 30_000;
 const FIRST_WAIT_MS = 100;
 /** If the wait would be longer, the error is reported with the time after which the caller can try again. */
@@ -24,7 +24,7 @@ export function retry({ clock, random = Math.random }: RetryParts): Wrapper {
     const attempts = request.kind === 'query' ? MAX_ATTEMPTS : 1;
     let before: Failure | undefined;
     for (let attempt = 1; ; attempt += 1) {
-      const outcome = await next(request, { ...sender, until });
+      const outcome = await next(request, sender);
       if (outcome.kind === 'answer') return outcome;
       // It says that nothing was sent, which would be false after an attempt.
       if (outcome.isUnsent && before) return before;

@@ -12,6 +12,8 @@ export interface TurnsLoad {
 /** The most interactive requests that may wait, per slot. */
 const WAITING_PER_SLOT = 100;
 const FULL_RETRY_SECONDS = 5;
+/** How long a request may wait for its turn, ms. */
+const PATIENCE_MS = 30_000;
 
 /**
  * Limits how many requests are in flight. Interactive requests overtake waiting drains, and a quarter of the slots is
@@ -27,9 +29,9 @@ export function createTurns({ concurrency, clock }: { concurrency: number; clock
     drain: new Queue<undefined>({ clock, tooLate }),
   };
 
-  /** A request that gets no turn by `sender.until`, or that would wait behind too many others, fails unsent. */
+  /** A request that gets no turn in time, or that would wait behind too many others, fails unsent. */
   const inTurn: Wrapper = (next) => async (request, sender) => {
-    const { priority, caller, signal, until = Infinity } = sender;
+    const { priority, caller, signal } = sender;
     signal.throwIfAborted();
     if (hasSlot(priority)) inFlight[priority] += 1;
     else {
@@ -38,6 +40,7 @@ export function createTurns({ concurrency, clock }: { concurrency: number; clock
         return unsent(queueFull());
       }
       try {
+        const until = clock.elapsed() + PATIENCE_MS;
         await queue.wait(undefined, { owner: caller, signal, until: () => until });
       } catch (error) {
         if (signal.aborted) throw error;

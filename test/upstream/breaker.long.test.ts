@@ -50,7 +50,7 @@ test('the breaker opens when connections break, refuses requests, and closes whe
 
 function read(status: number, body: string): Outcome {
   const answered = { status, headers: {}, body: Buffer.from(body) };
-  const outcome = readAnswer(answered, 'of the gateway', 'query', 0);
+  const outcome = readAnswer(answered, 'of the gateway', 0);
   return outcome.kind === 'unauthorized' ? outcome.failure : outcome;
 }
 

@@ -87,7 +87,7 @@ const OTHERS = ['{"detail":"token_expired"}', `{"data":{},"errors":[{"message":"
 test.each<[status: number, words: RegExp, bodies?: readonly (Buffer | string)[]]>([
   [200, /BAD_RESPONSE.*not GraphQL JSON/],
   [204, /BAD_RESPONSE.*status 204/],
-  [307, /BAD_RESPONSE.*\(307\)\. Check RECRUITING_URL/],
+  [307, /BAD_RESPONSE.*status 307\)\. Check RECRUITING_URL/],
   [400, /BAD_RESPONSE.*status 400/],
   [404, /BAD_RESPONSE.*status 404/],
   [429, /RATE_LIMITED/],
@@ -100,7 +100,7 @@ test.each<[status: number, words: RegExp, bodies?: readonly (Buffer | string)[]]
   (status, words, bodies = BODIES) => {
     for (const said of bodies) {
       const answer = { status, headers: {}, body: Buffer.from(said) };
-      const outcome = readAnswer(answer, 'of the gateway', 'query', 0);
+      const outcome = readAnswer(answer, 'of the gateway', 0);
       const failure = outcome.kind === 'unauthorized' ? outcome.failure : (outcome as Failure);
       const { error, isTemporary = false } = failure;
       expect(`${String(error.extensions['code'])} ${error.message}`).toMatch(words);
