@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
-import { execute, GraphQLError, parse, validate } from 'graphql';
-import type { DocumentNode, GraphQLSchema } from 'graphql';
-import { LRUCache } from 'lru-cache';
+import { execute, parse, validate } from 'graphql';
+import type { DocumentNode, ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
 import { contentType, problem, type Answer, type Route } from './http.ts';
 import type { TokenOffice } from './tokens.ts';
 
@@ -13,22 +12,11 @@ import type { TokenOffice } from './tokens.ts';
  * @param latency milliseconds before each answer
  */
 export function graphqlRoute(schema: GraphQLSchema, tokens: TokenOffice, latency: number): Route {
-  const documentOf = createDocumentReader(schema);
-  return {
-    method: 'POST',
-    answer: async (request, gone) => {
-      const operation = tokens.refuse(request) ?? (await readOperation(request));
-      if (latency > 0) await wait(latency, undefined, { signal: gone });
-      if ('status' in operation) return operation;
-      const document = documentOf(operation.query);
-      // An invalid query gets status 200 and its errors in the body, as GraphQL servers do for plain JSON.
-      if (!('kind' in document)) return { status: 200, body: { errors: document } };
-      const { variables: variableValues, operationName } = operation;
-      return {
-        status: 200,
-        body: await execute({ schema, document, variableValues, operationName }),
-      };
-    },
+  return async (request) => {
+    const operation = tokens.refuse(request) ?? (await readOperation(request));
+    if (latency > 0) await wait(latency);
+    if ('status' in operation) return operation;
+    return { status: 200, body: await resultOf(operation, schema) };
   };
 }
 
@@ -53,28 +41,18 @@ async function readOperation(request: IncomingMessage): Promise<Operation | Answ
   return problem(400, 'The body must be a JSON object whose field query is a string.');
 }
 
-/** Returns the document of a query, or its errors. */
-type ReadDocument = (source: string) => DocumentNode | readonly GraphQLError[];
-
-/**
- * Remembers the latest documents, as servers do: all pages of a walk have the same document, and validating it costs
- * more than answering it.
- */
-function createDocumentReader(schema: GraphQLSchema): ReadDocument {
-  const known = new LRUCache<string, ReturnType<ReadDocument>>({
-    max: 100,
-    memoMethod: (source) => readDocument(source, schema),
-  });
-  return (source) => known.memo(source);
-}
-
-function readDocument(source: string, schema: GraphQLSchema): ReturnType<ReadDocument> {
+/** An invalid query gets status 200 and its errors in the body, as GraphQL servers do for plain JSON. */
+async function resultOf(
+  { query, variables: variableValues, operationName }: Operation,
+  schema: GraphQLSchema,
+): Promise<ExecutionResult> {
+  let document: DocumentNode;
   try {
-    const document = parse(source);
-    const errors = validate(schema, document);
-    return errors.length > 0 ? errors : document;
+    document = parse(query);
   } catch (error) {
-    if (error instanceof GraphQLError) return [error];
-    throw error;
+    return { errors: [error as GraphQLError] };
   }
+  const errors = validate(schema, document);
+  if (errors.length > 0) return { errors };
+  return execute({ schema, document, variableValues, operationName });
 }

@@ -9,11 +9,7 @@ export interface Answer {
   readonly text?: string;
 }
 
-export interface Route {
-  readonly method: 'GET' | 'POST';
-  /** @param gone aborted when the client has left, and once the answer is sent */
-  readonly answer: (request: IncomingMessage, gone: AbortSignal) => Answer | Promise<Answer>;
-}
+export type Route = (request: IncomingMessage) => Answer | Promise<Answer>;
 
 export type Listener = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
@@ -60,21 +56,11 @@ export async function respond(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
   try {
-    if (route === undefined)
-      return send(response, problem(404, 'There is nothing at this address.'));
-    if (request.method !== route.method) {
-      response.setHeader('allow', route.method);
-      return send(response, problem(405, `Only ${route.method} is answered here.`));
-    }
-    const answer = await route.answer(request, gone.signal);
-    if (!gone.signal.aborted) send(response, answer);
+    const nothing = problem(404, 'There is nothing at this address.');
+    send(response, route ? await route(request) : nothing);
   } catch (error) {
-    // The client has left: an interrupted wait or upload is not a failure.
-    if (gone.signal.aborted || request.socket.destroyed) return;
-    send(response, problem(500, error instanceof Error ? error.message : String(error)));
+    send(response, problem(500, (error as Error).message));
   }
 }
 

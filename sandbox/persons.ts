@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto';
+
 export interface Person {
   id: string;
   firstName: string;
@@ -8,24 +10,10 @@ export function personOf(number: number): Person {
   return { id: idOf(number), firstName: firstNameOf(number) };
 }
 
-/** Looks like a random UUID. The first 32 bits are a permutation of the number, so that no two ids are equal. */
+/** Looks like a random UUID. */
 function idOf(number: number): string {
-  const [a, b, c, d] = [word(number, 1), word(number, 2), word(number, 3), word(number, 4)];
-  return `${a}-${b.slice(0, 4)}-4${b.slice(5)}-a${c.slice(5)}-${c.slice(0, 4)}${d}`;
-}
-
-function word(number: number, round: number): string {
-  return scramble(number + round * 0x3c6e_f35f)
-    .toString(16)
-    .padStart(8, '0');
-}
-
-/** Each step can be reversed, so different numbers stay different. */
-function scramble(number: number): number {
-  let bits = number | 0;
-  bits = Math.imul(bits ^ (bits >>> 15), 0x2f8d_4c35);
-  bits = Math.imul(bits ^ (bits >>> 13), 0x61b9_e2a7);
-  return (bits ^ (bits >>> 16)) >>> 0;
+  const bits = hash('sha256', String(number));
+  return bits.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*/, '$1-$2-4$3-a$4-$5');
 }
 
 /** All names are used before one is repeated. */

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import { graphqlRoute } from './graphql.ts';
 import { listen, pathOf, respond, type Listener, type Listening, type Route } from './http.ts';
@@ -44,33 +43,27 @@ interface SandboxParts {
 /** Answers all requests to the service. */
 export function createListener({ schema, tokens, latency }: SandboxParts): Listener {
   const routes = new Map<string, Route>([
-    ['/graphql', graphqlRoute(schema, tokens, latency)],
-    ['/oauth/token', tokenRoute(tokens)],
+    ['POST /graphql', graphqlRoute(schema, tokens, latency)],
+    ['POST /oauth/token', tokenRoute(tokens)],
+    ['GET /auth_check', (request) => tokens.refuse(request) ?? { status: 204 }],
+    // What an administrator does in the personal account, for which the interface describes no endpoint.
     [
-      '/auth_check',
-      { method: 'GET', answer: (request) => tokens.refuse(request) ?? { status: 204 } },
+      'POST /account/tokens',
+      ({ headers }) => ({ status: 200, text: `http://${headers.host}${tokens.makeNewSet()}\n` }),
     ],
-    ['/account/tokens', inAccount(({ headers }) => `http://${headers.host}${tokens.makeNewSet()}`)],
     [
-      '/account/revoke',
-      inAccount(() => {
+      'POST /account/revoke',
+      () => {
         tokens.revoke();
-        return 'All tokens are revoked.';
-      }),
+        return { status: 200, text: 'All tokens are revoked.\n' };
+      },
     ],
   ]);
-  // A link that no longer works says so.
-  const link: Route = { method: 'GET', answer: (request) => tokens.openLink(pathOf(request)) };
   return (request, response) => {
     const path = pathOf(request);
-    return respond(path.startsWith('/token_links/') ? link : routes.get(path), request, response);
-  };
-}
-
-/** What an administrator does in the personal account, for which the interface describes no endpoint. */
-function inAccount(action: (request: IncomingMessage) => string): Route {
-  return {
-    method: 'POST',
-    answer: (request) => ({ status: 200, text: `${action(request)}\n` }),
+    const route = path.startsWith('/token_links/')
+      ? () => tokens.openLink(path)
+      : routes.get(`${request.method} ${path}`);
+    return respond(route, request, response);
   };
 }

@@ -6,8 +6,6 @@ import { contentType, problem, type Answer, type Route } from './http.ts';
 interface TokenOptions {
   /** Lifetime of access tokens, in seconds. */
   readonly expiresIn: number;
-  /** Lifetime of refresh tokens, in seconds. */
-  readonly refreshExpiresIn?: number;
   /** The clock, in milliseconds. */
   readonly now?: () => number;
 }
@@ -21,7 +19,8 @@ interface TokenSet {
   readonly token_type: 'bearer';
 }
 
-const LINK_LIFETIME_MS = 30 * 86_400_000;
+/** Seconds. */
+const REFRESH_LIFETIME = 10_368_000;
 
 /** Issues and refreshes the tokens of one administrator, and knows which of them are valid. */
 export class TokenOffice {
@@ -34,8 +33,8 @@ export class TokenOffice {
   /** Whether a token of the latest link was exchanged. */
   #refreshed = false;
 
-  constructor({ expiresIn, refreshExpiresIn = 10_368_000, now = Date.now }: TokenOptions) {
-    this.#options = { expiresIn, refreshExpiresIn, now };
+  constructor({ expiresIn, now = Date.now }: TokenOptions) {
+    this.#options = { expiresIn, now };
     this.#linkPath = newLinkPath();
     this.#createdAt = now();
     this.#current = this.#issue();
@@ -67,8 +66,7 @@ export class TokenOffice {
   }
 
   openLink(path: string): Answer {
-    const age = this.#options.now() - this.#createdAt;
-    if (path !== this.#linkPath || this.#refreshed || age >= LINK_LIFETIME_MS) {
+    if (path !== this.#linkPath || this.#refreshed) {
       return problem(404, 'This link no longer works.');
     }
     // The interface leaves the unit of created_at open. Whole seconds since 1970 are assumed here.
@@ -110,16 +108,16 @@ export class TokenOffice {
   }
 
   #issue(): TokenSet {
-    const { expiresIn, refreshExpiresIn, now } = this.#options;
+    const { expiresIn, now } = this.#options;
     const access = secret('access');
     this.#accessTokens.set(access, { expiresAt: now() + expiresIn * 1000, revoked: false });
-    this.#refreshExpiresAt = now() + refreshExpiresIn * 1000;
+    this.#refreshExpiresAt = now() + REFRESH_LIFETIME * 1000;
     return {
       name: 'Sandbox',
       access_token: access,
       expires_in: expiresIn,
       refresh_token: secret('refresh'),
-      refresh_token_expires_in: refreshExpiresIn,
+      refresh_token_expires_in: REFRESH_LIFETIME,
       token_type: 'bearer',
     };
   }
@@ -127,10 +125,7 @@ export class TokenOffice {
 
 /** POST /oauth/token */
 export function tokenRoute(tokens: TokenOffice): Route {
-  return {
-    method: 'POST',
-    answer: async (request) => answerGrant(await formOf(request), tokens),
-  };
+  return async (request) => answerGrant(await formOf(request), tokens);
 }
 
 /** Only a form has fields: any other body is treated as one without a grant_type. */

@@ -104,7 +104,7 @@ export async function startService(options: ServiceOptions = {}) {
     /** Answers as the sandbox does. */
     answerHonestly,
     /** Returns what the sandbox answers to a request to /graphql. */
-    honestAnswer: async (request: Received) => graphql.answer(messageOf(request), NEVER),
+    honestAnswer: async (request: Received) => graphql(messageOf(request)),
     /** Resolves when this number of requests to /graphql has arrived. */
     arrived: async (count: number) => {
       while (received.length < count) await once(arrivals, 'one');
@@ -176,15 +176,13 @@ export async function startService(options: ServiceOptions = {}) {
     });
     const grant = async () => {
       if (options.revokeOnRefresh && tokens.accepts(one.refreshToken)) tokens.revokeAccessTokens();
-      const answer = await tokenRoute(tokens).answer(messageOf(arrival), NEVER);
+      const answer = await tokenRoute(tokens)(messageOf(arrival));
       one.outcome = answer.status === 200 ? 'spent-in-silence' : 'invalid-grant';
       return answer;
     };
     await tokenAnswers.take()(response, grant);
   }
 }
-
-const NEVER = new AbortController().signal;
 
 /** The request as Node receives it. */
 function messageOf({ path: url, method, headers, body, connection }: Received): IncomingMessage {
