@@ -47,11 +47,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
         "fields of a record, as in GraphQL, such as 'id firstName'",
       ).makeOptionMandatory(),
       option('--args <filters>', `filters of the list, as in GraphQL, such as 'status: OPEN'`),
-      choice(
+      option(
         '--format <format>',
         'one record a line (default: as the name of the file ends, otherwise ndjson)',
-        ['ndjson', 'csv'],
-      ),
+      ).choices(['ndjson', 'csv']),
       number('--limit <n>', 'export this many records of the list at most', [1, 1_000_000_000]),
       option('--output <file>', 'write to this file; otherwise to the standard output'),
       option('--resume', 'continue an export to this file that was interrupted', false),
@@ -125,7 +124,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./schema-live.ts')).schemaCheck,
   },
   'schema pull': {
-    about: 'write the live schema into the snapshot, and print the differences',
+    about: 'write the live schema into the snapshot',
     load: async () => (await import('./schema-live.ts')).schemaPull,
   },
 };
@@ -190,10 +189,6 @@ function groupOf(usage: string, root: Command): Command | undefined {
 
 function option(flags: string, about: string, fallback?: string | false): Option {
   return new Option(flags, about).default(fallback);
-}
-
-function choice(flags: string, about: string, choices: readonly string[]): Option {
-  return option(flags, about).choices(choices);
 }
 
 /** Takes a whole number from `min` to `max`. */

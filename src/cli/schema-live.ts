@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { systemClock } from '../clock.ts';
 import { readSettings } from '../config.ts';
 import {
@@ -35,20 +35,18 @@ export async function schemaCheck(_options: object, terminal: Terminal): Promise
     const live = await liveSchema(terminal, upstreamTimeoutMs);
     const difference = await compareSchemas(schema, live.schema);
     const { service } = live;
+    const { breaking, dangerous, additive } = difference;
+    const isEqual = breaking.length + dangerous.length + additive.length === 0;
     terminal.stdout.write(
-      isEqual(difference)
+      isEqual
         ? `The schema of ${service} is that of the snapshot (${schemaPath}).\n`
         : `The schema of ${service} is not that of the snapshot (${schemaPath}).\n\n${listed(difference)}\n` +
             '`schema pull` writes it into the snapshot.\n',
     );
-    return difference.breaking.length + difference.dangerous.length > 0 ? 1 : 0;
+    return breaking.length + dangerous.length > 0 ? 1 : 0;
   } catch (error) {
     throw new CommandError((error as Error).message, NOT_COMPARED);
   }
-}
-
-function isEqual({ breaking, dangerous, additive }: SchemaDifference): boolean {
-  return breaking.length + dangerous.length + additive.length === 0;
 }
 
 /** The differences as text, the worst first. */
@@ -62,23 +60,14 @@ function listed(difference: SchemaDifference): string {
     .join('\n');
 }
 
-/** Writes the live schema into the snapshot, and prints the differences. */
+/** Writes the live schema into the snapshot. */
 export async function schemaPull(_options: object, terminal: Terminal): Promise<void> {
-  const { schemaPath: path, upstreamTimeoutMs } = readSettings(terminal.env, terminal.readFile);
-  const before = existsSync(path) ? readSnapshot(readSnapshotFile(path), path).schema : undefined;
+  const { schemaPath, upstreamTimeoutMs } = readSettings(terminal.env, terminal.readFile);
   const live = await liveSchema(terminal, upstreamTimeoutMs);
-  const difference = before && (await compareSchemas(before, live.schema));
-  if (difference && isEqual(difference)) {
-    terminal.stdout.write(
-      `The schema of ${live.service} is that of ${path}: nothing was written.\n`,
-    );
-    return;
-  }
-  writeFileSync(path, live.sdl);
+  writeFileSync(schemaPath, live.sdl);
   terminal.stdout.write(
-    `The schema of ${live.service} was written to ${path}.\n` +
-      (difference ? `\nWhat is different from before:\n\n${listed(difference)}\n` : '') +
-      'To serve it, restart the gateway. `schema print` first shows what callers will see, if adapters.json still fits.\n',
+    `The schema of ${live.service} was written to ${schemaPath}. To serve it, restart the gateway. ` +
+      '`schema print` first shows what callers will see, if adapters.json still fits.\n',
   );
 }
 
