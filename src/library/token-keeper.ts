@@ -58,8 +58,7 @@ export interface TokenKeeper {
   /**
    * `fetch` with the access token, to any address: send it only to services that may see it. It waits for a token,
    * 30 s at most, whatever the signal of the request says. A request that is answered with 401 is sent again with another
-   * token, at most three times. The 401 is returned if there is none, if the keeper was closed, or if the body is a stream,
-   * which can be sent only once; the next request then has the new token.
+   * token, at most three times. The 401 is returned if there is none, or if the keeper was closed.
    *
    * @throws the errors of `token` and `afterRefusal`
    */
@@ -127,10 +126,11 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
     token,
     afterRefusal,
     fetch: async (input, init) => {
-      const isStream = isSentOnce(input) || isSentOnce(init);
+      // It may be sent again, and its body read again, which a copy keeps.
+      const original = new Request(input, init);
       let current = await token();
       for (let replays = 0; ; replays += 1) {
-        const request = new Request(input, init);
+        const request = original.clone();
         request.headers.set('authorization', `Bearer ${current.value}`);
         const response = await fetch(request);
         if (response.ok) keeper.accepted(current);
@@ -138,7 +138,7 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
         const challenge = response.headers.get('www-authenticate') ?? '';
         const other = await afterRefusal(current, challenge, replays);
         if (!other) keeper.refused(current);
-        if (!other || isStream) return response;
+        if (!other) return response;
         await response.body?.cancel();
         current = other;
       }
@@ -165,12 +165,6 @@ async function awake<T>(work: () => Promise<T>): Promise<T> {
 
 const NO_PAIR =
   'What was imported is not the answer of a token endpoint: an object with access_token and refresh_token. Nothing was changed.';
-
-/** Whether the body of a request is a stream. A `Request` holds every body as one. */
-function isSentOnce(of: RequestInfo | URL | RequestInit | undefined): boolean {
-  const body = typeof of === 'object' && 'body' in of ? of.body : undefined;
-  return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
-}
 
 function checked({ endpoint, store }: TokenKeeperOptions) {
   if (!isSecureUrl(endpoint)) {
