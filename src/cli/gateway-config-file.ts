@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { createRequire, registerHooks } from 'node:module';
 import { extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -29,10 +29,8 @@ const USUAL = 'gateway.config.ts';
 /** @throws OperatorMistake */
 async function imported(file: string): Promise<{ readonly default?: unknown }> {
   try {
-    // Node identifies a module by the target of a link, and Kubernetes mounts links.
-    const { href } = pathToFileURL(realpathSync(resolve(file)));
-    shareModulesWith(href);
-    return (await import(href)) as { readonly default?: unknown };
+    shareModules();
+    return (await import(pathToFileURL(resolve(file)).href)) as { readonly default?: unknown };
   } catch (error) {
     // Its stack names the file and the line; its causes may be the reason.
     throw new OperatorMistake(
@@ -45,17 +43,14 @@ async function imported(file: string): Promise<{ readonly default?: unknown }> {
  * Makes all modules that are loaded from now on use the gateway's copy of `graphql`, because graphql-js refuses schemas
  * of another copy. Also lets the file import the gateway where that is not installed.
  */
-function shareModulesWith(href: string): void {
+function shareModules(): void {
   registerHooks({
     resolve: (specifier, context, next) => {
       if (specifier === OURS) return { url: LIBRARY, shortCircuit: true };
       if (SHARED.test(specifier) && context.parentURL !== import.meta.url) {
         return { url: pathToFileURL(resolveHere(specifier)).href, shortCircuit: true };
       }
-      const resolved = next(specifier, context);
-      // Without a package.json, Node would guess the format and print a warning.
-      const format = /\.m?ts$/.test(href) ? 'module-typescript' : 'module';
-      return resolved.url === href ? { ...resolved, format } : resolved;
+      return next(specifier, context);
     },
   });
 }

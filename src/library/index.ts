@@ -53,7 +53,14 @@ export interface Gateway {
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   await using opening = new AsyncDisposableStack();
   const setup = await setUp(options, opening, { hasCallers: true });
-  const added = checkGatewayConfig(configOf(options, setup), 'config');
+  const { config = {} } = options;
+  // Plugins that are left out may be those that check callers.
+  if (!options.config && setup.config.gatewayConfig !== undefined) {
+    throw new OperatorMistake(
+      'GATEWAY_CONFIG is read by the command, and not by a program. Import the file that it names, and pass what the file exports as config.',
+    );
+  }
+  const added = checkGatewayConfig(config, 'config');
   const access = await openAccess(setup);
   const gateway = await openGateway(access, { ...setup, added });
   return {
@@ -63,15 +70,6 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     executor: gateway.executor,
     close: closer(opening.move()),
   };
-}
-
-/** Plugins that are left out may be those that check callers. */
-function configOf({ config }: GatewayOptions, setup: Setup): GatewayConfig {
-  if (config) return config;
-  if (setup.config.gatewayConfig === undefined) return {};
-  throw new OperatorMistake(
-    'GATEWAY_CONFIG is read by the command, and not by a program. Import the file that it names, and pass what the file exports as config.',
-  );
 }
 
 export interface ServiceExecutor {

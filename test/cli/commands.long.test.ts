@@ -130,12 +130,12 @@ const DEFINED = `import { defineConfig } from 'recruiting-subgraph';
 const exporting = (config: string) => `export default { ${config} };`;
 
 test.each<[string, string | undefined, RegExp]>([
-  ['does not exist', undefined, /ENOENT/],
+  ['does not exist', undefined, /Cannot find module/],
   ['has a mistake of syntax', '\nexport default { plugins: [,; };', /\.ts:2/],
   ['is TypeScript that is more than types', 'enum Kind { A }', /TypeScript enum/],
   ['imports a package that is not installed', "import 'nobody';", /'nobody'/],
   ['needs a service that is down', "await fetch('http://127.0.0.1:9');", /fetch failed[^]*cause/],
-  ['exports nothing', '', /Its default export must be an object/],
+  ['exports nothing', 'export {};', /Its default export must be an object/],
   ['has an unknown key', exporting('plugin: []'), /Unknown key\n +→ at plugin/],
   ['has one plugin', exporting('plugins: {}'), /must be a list of plugins/],
   ['awaits no plugin', exporting('plugins: [Promise.resolve()]'), /must be a plugin/],
