@@ -1,27 +1,13 @@
-import { codedError, OperatorError, OperatorMistake } from '../errors.ts';
-import { lineOn, underWay, type Steps } from './health.ts';
+import { OperatorError, OperatorMistake } from '../errors.ts';
+import { lineOn, type Steps } from './health.ts';
 import { KeyMissing } from './seal.ts';
-import type { Claim, State } from './state.ts';
+import type { State } from './state.ts';
 import { StoreUnavailable, type TokenStore } from './store.ts';
 
 /** Of tokens that are missing (also: moved) or lost. Nothing changes until the operator has acted. */
 export function fatalError(trouble: 'missing' | 'lost', state: State | null, steps?: Steps) {
   const code = trouble === 'lost' ? 'TOKENS_LOST' : 'TOKENS_MISSING';
   return new OperatorError(code, lineOn(trouble, state, steps), { needsOperator: true });
-}
-
-/** The import was withdrawn if it had replaced tokens that were in use. */
-export function importRefusedError() {
-  return new OperatorError(
-    'TOKENS_LOST',
-    'The service refuses the imported refresh token: it is spent or revoked. What the import had replaced is in use again, if it ' +
-      'still works. Otherwise, import a new pair.',
-    { needsOperator: true },
-  );
-}
-
-export function stoppingError() {
-  return codedError('UPSTREAM_UNREACHABLE', 'This process is stopping. Send the request again.');
 }
 
 /** @param retryAfter seconds */
@@ -33,19 +19,11 @@ export function notRefreshedError(why: string, retryAfter = 10) {
   );
 }
 
-/** Of a process that may be refreshing, or has died. */
-export function notAnsweredError(claim: Claim) {
-  return new OperatorError(
-    'UPSTREAM_UNREACHABLE',
-    `The access token could not be refreshed. ${underWay(claim)}`,
-  );
-}
-
 /** @param why with what to check */
 export function mistakeError(why: string) {
   return new OperatorError(
     'UPSTREAM_UNAUTHORIZED',
-    `The access token could not be refreshed: ${why}. The pair is kept, and a running process tries again every minute.`,
+    `The access token could not be refreshed: ${why}. The pair is kept, and a running process tries again by itself.`,
     { needsOperator: true },
   );
 }

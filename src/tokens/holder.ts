@@ -2,16 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import type { Emergency } from './emergency.ts';
-import {
-  fatalError,
-  foreignStore,
-  mistakeError,
-  notAnsweredError,
-  notRefreshedError,
-  stoppingError,
-  storeError,
-} from './errors.ts';
-import type { Facts, Steps } from './health.ts';
+import { fatalError, foreignStore, mistakeError, notRefreshedError, storeError } from './errors.ts';
+import { underWay, type Facts, type Steps } from './health.ts';
 import type { Pair } from './pair.ts';
 import type { Exchange, TokenService, Unsent } from './service.ts';
 import {
@@ -244,7 +236,7 @@ export class TokenHolder {
   async #exchange(evenIfLost: boolean): Promise<State> {
     const { service, clock, by, onExchange } = this.#parts;
     const from = evenIfLost && this.#state ? this.#state : this.usable();
-    if (this.#isClosing) throw stoppingError();
+    if (this.#isClosing) throw notRefreshedError(STOPPING);
     await this.#expectSaved();
     const attempt = randomUUID();
     const beganAt = this.now;
@@ -327,7 +319,7 @@ export class TokenHolder {
   async #unsent(attempt: string, { why, retryAfter, isMistake }: Unsent): Promise<never> {
     const notBefore = retryAfter === undefined ? {} : { notBefore: this.now + retryAfter * 1000 };
     await this.#end(attempt, { kind: 'not exchanged', ...notBefore });
-    if (this.#isClosing) throw stoppingError();
+    if (this.#isClosing) throw notRefreshedError(STOPPING);
     throw isMistake ? mistakeError(why) : notRefreshedError(why, retryAfter);
   }
 
@@ -367,9 +359,11 @@ export class TokenHolder {
     const claim = this.#state?.claim ?? null;
     // The other process may have learned that the tokens are lost.
     this.usable();
-    throw claim && isLive(claim, this.now)
-      ? notAnsweredError(claim)
-      : notRefreshedError('another process has tried, and got no new tokens');
+    throw notRefreshedError(
+      claim && isLive(claim, this.now)
+        ? underWay(claim)
+        : 'another process has tried, and got no new tokens',
+    );
   }
 
   /** Begins no exchange any more, and waits until the newest pair is in the store or in an emergency file. */
@@ -385,6 +379,8 @@ export class TokenHolder {
     }
   }
 }
+
+const STOPPING = 'this process is stopping';
 
 const PUT_BACK =
   'the token store lacked the newest pair, which was put back. Find out who emptied the store or restored a copy of it, or why the ' +

@@ -1,13 +1,6 @@
 import { codeOf, OperatorMistake } from '../errors.ts';
-import {
-  fatalError,
-  notRefreshedError,
-  stoppingError,
-  storeError,
-  storeProblem,
-  importRefusedError,
-} from './errors.ts';
-import { endIsNear, healthOf, lineOn, type TokenHealth, type Trouble } from './health.ts';
+import { fatalError, notRefreshedError, storeError, storeProblem } from './errors.ts';
+import { endIsNear, healthOf, lineOn, type TokenHealth } from './health.ts';
 import { TokenHolder, type HolderParts } from './holder.ts';
 import type { Pair } from './pair.ts';
 import { dueAt, isLost, isUncertain, type Imported, type State } from './state.ts';
@@ -22,8 +15,8 @@ export interface AccessToken {
 export interface KeeperParts extends HolderParts {
   /** A token link that is imported if the store is empty or its set is lost. */
   readonly link?: { read(): Promise<Pair> } | undefined;
-  /** 0 to 1. Default: Math.random */
-  readonly random?: () => number;
+  /** 0 to 1: replicas with different values do not all refresh at once. Default: a random one */
+  readonly jitter?: number;
   /** Whether the detail of a 401 says that the access token has expired. Default: every 401 does */
   readonly meansExpired?: (detail: string) => boolean;
 }
@@ -33,16 +26,14 @@ const TICK_MS = 30_000;
 const SAVE_AGAIN_MS = 1_000;
 /** How long a caller waits for a refresh, about as long as clients wait for an answer. An exchange may take longer. */
 const CALLER_MS = 30_000;
-/** A caller waits this long for a refresh token that may not be sent yet. */
-const SOON_MS = 10_000;
 /** Nodes of the service were seen to learn of a new access token up to 1.5 s late. */
 const YOUNG_MS = 5_000;
 const MAX_REPLAYS = 3;
 const FIRST_REPLAY_MS = 400;
 /** A token that was never accepted is renewed after this time. */
 const UNACCEPTED_MS = 60_000;
-const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 60_000;
+/** After a refresh that failed. */
+const PAUSE_MS = 10_000;
 
 /**
  * Opens the keeper of a store. A store that is unavailable now, such as a database server that is down, is read as soon as it is
@@ -62,10 +53,8 @@ export type { TokenKeeper };
 class TokenKeeper {
   readonly #parts: KeeperParts;
   readonly #holder: TokenHolder;
-  readonly #random: () => number;
   readonly #jitter: number;
   readonly #closing = new AbortController();
-  readonly #reports: Reports;
   /** The newest generation whose access token the service has accepted. */
   #accepted = 0;
   /** The one that it refused, and no other token helped. */
@@ -74,27 +63,26 @@ class TokenKeeper {
   #nap = new AbortController();
   #firstImport = Promise.resolve();
   #keeping = Promise.resolve();
-  #refreshing: Promise<State> | undefined;
-  #pause: { readonly until: number; readonly failures: number; readonly error: Error } | undefined;
+  #pause: { readonly until: number; readonly error: Error } | undefined;
+  /** Why the last step of the loop failed. */
+  #failure: Error | undefined;
+  /** What was logged, and is still the case. */
+  #told: ReadonlySet<string> = new Set();
 
   constructor(parts: KeeperParts) {
     this.#parts = parts;
     this.#holder = new TokenHolder(parts);
-    this.#random = parts.random ?? Math.random;
-    this.#jitter = this.#random();
-    this.#reports = new Reports(parts, this.#holder);
+    this.#jitter = parts.jitter ?? Math.random();
   }
 
   async open(): Promise<void> {
     await this.#holder.look().catch((error: unknown) => {
       const problem = storeProblem(error, this.#parts.store);
       if (!(error instanceof StoreUnavailable)) throw problem;
-      this.#reports.failed(problem);
+      this.#report(problem);
     });
     // Requests wait for the first try only: a link that is unavailable would hold them for ever.
-    this.#firstImport = this.#importLink().catch((error: unknown) => {
-      this.#reports.failed(error);
-    });
+    this.#firstImport = this.#importLink().catch((error: Error) => this.#report(error));
     this.#keeping = this.#keep();
   }
 
@@ -182,49 +170,29 @@ class TokenKeeper {
 
   /** Gets a newer pair than this one, which the service refuses as expired: that of another process, or by a refresh. */
   async #renew(state: State): Promise<State> {
-    const { clock } = this.#parts;
     const newest = await this.#holder.expire(state);
     // Another process had claimed the exchange, and has saved its pair meanwhile.
     if (newest.generation !== state.generation) return newest;
-    const wait = this.#mayBeSentAt(newest) - this.#holder.now;
-    if (wait > SOON_MS) {
-      throw notRefreshedError('the refresh token is sent again later', Math.ceil(wait / 1000));
-    }
+    // A refresh token that may be spent or was refused has its times; any other may be sent at once.
+    const { now } = this.#holder;
+    const isInDoubt = newest.refusals > 0 || isUncertain(newest, now);
+    const wait = (isInDoubt ? dueAt(newest, now, this.#jitter) : newest.notBefore) - now;
     if (wait > 0) {
-      await clock.sleep(wait, this.#closing.signal).catch(() => {
-        throw stoppingError();
-      });
-      const { state: after } = this.#holder;
-      if (after && after.generation !== state.generation) return after;
+      throw notRefreshedError('the refresh token is sent again later', Math.ceil(wait / 1000));
     }
     return this.#refresh();
   }
 
-  /** A refresh token that may be spent or was refused has its times; any other may be sent at once. */
-  #mayBeSentAt(state: State): number {
-    const { now } = this.#holder;
-    return isInDoubt(state, now) ? dueAt(state, now, this.#jitter) : state.notBefore;
-  }
-
   /** All callers share one refresh, and the pause after one that failed. */
-  #refresh(): Promise<State> {
+  async #refresh(): Promise<State> {
     const { clock } = this.#parts;
-    if (this.#pause && clock.elapsed() < this.#pause.until) {
-      return Promise.reject(this.#pause.error);
-    }
-    return (this.#refreshing ??= this.#refreshOnce().finally(() => (this.#refreshing = undefined)));
-  }
-
-  async #refreshOnce(): Promise<State> {
+    if (this.#pause && clock.elapsed() < this.#pause.until) throw this.#pause.error;
     try {
       const state = await this.#holder.exchange();
       this.#pause = undefined;
       return state;
     } catch (error) {
-      const failures = (this.#pause?.failures ?? 0) + 1;
-      const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 1));
-      const until = this.#parts.clock.elapsed() + pause * (0.5 + this.#random() / 2);
-      this.#pause = { until, failures, error: error as Error };
+      this.#pause = { until: clock.elapsed() + PAUSE_MS, error: error as Error };
       throw error;
     } finally {
       // A pair that could not be saved is saved again soon.
@@ -258,7 +226,7 @@ class TokenKeeper {
     if (generation !== this.#holder.state?.generation) return;
     this.#givenUp = generation;
     // The next look at the store may be half a minute away.
-    this.#reports.troubles(this.health().troubles);
+    this.#report(this.#failure);
   }
 
   /**
@@ -283,7 +251,7 @@ class TokenKeeper {
     const { now } = this.#holder;
     const state = this.#holder.state!;
     const isWithdrawn = state.set !== imported.set && state.events[0]?.what === 'withdrawn';
-    if (isWithdrawn || isLost(state, now)) throw importRefusedError();
+    if (isWithdrawn || isLost(state, now)) throw fatalError('lost', state, this.#parts.steps);
     if (codeOf(failed) === 'UPSTREAM_UNAUTHORIZED') throw failed;
   }
 
@@ -310,12 +278,10 @@ class TokenKeeper {
     while (!signal.aborted) {
       try {
         await this.#step();
-        this.#reports.troubles(this.health().troubles);
-        this.#reports.worked();
+        this.#report(undefined);
       } catch (error) {
         if (signal.aborted) break;
-        this.#reports.failed(error);
-        this.#reports.troubles(this.health().troubles);
+        this.#report(error as Error);
       }
       this.#nap = new AbortController();
       // A stop during the step has ended the nap before this one.
@@ -366,6 +332,29 @@ class TokenKeeper {
     return Math.max(SAVE_AGAIN_MS, Math.min(unsaved, Math.max(this.#untilDue(), pause)));
   }
 
+  /** Logs a failure and each trouble once, when it begins. */
+  #report(failure: Error | undefined): void {
+    const { store, log, steps } = this.#parts;
+    const { state, now } = this.#holder;
+    const told = new Set<string>();
+    const tell = (what: string, say: () => void) => {
+      told.add(what);
+      if (!this.#told.has(what)) say();
+    };
+    this.#failure = failure;
+    // The line of that trouble says it.
+    if (failure && codeOf(failure) !== 'TOKENS_LOST') {
+      tell(failure.message, () => log.error({ err: failure, store: store.description }, FAILED));
+    }
+    for (const trouble of this.health().troubles) {
+      const days = trouble === 'ending' ? endIsNear(state!, now) : undefined;
+      tell(`${trouble} ${days}`, () =>
+        log[LEVELS[trouble]]({ trouble, days }, lineOn(trouble, state, steps)),
+      );
+    }
+    this.#told = told;
+  }
+
   /** Begins no refresh any more, and waits until the newest pair is safe. */
   async close(): Promise<void> {
     this.#closing.abort();
@@ -375,63 +364,12 @@ class TokenKeeper {
   }
 }
 
-/** Whether the refresh token was refused, or may be spent. */
-function isInDoubt(state: State, now: number): boolean {
-  return state.refusals > 0 || isUncertain(state, now);
-}
-
 function tokenOf({ pair, generation }: State): AccessToken {
   return { value: pair.accessToken, generation };
 }
 
 const KNOWN_LINK =
   'The token link gives tokens that this store has already seen: they are in use or spent. Remove it, or set a new link.';
-
-/** Log lines of the loop: each failure and each trouble once, and its end. */
-class Reports {
-  readonly #parts: KeeperParts;
-  readonly #holder: TokenHolder;
-  #lastFailure: string | undefined;
-  /** What was logged, of `ending` with its days. */
-  #told: ReadonlySet<string> = new Set();
-
-  constructor(parts: KeeperParts, holder: TokenHolder) {
-    this.#parts = parts;
-    this.#holder = holder;
-  }
-
-  failed(error: unknown): void {
-    // The line of the trouble says it.
-    if (codeOf(error) === 'TOKENS_LOST') return;
-    const { message } = error as Error;
-    const isNew = message !== this.#lastFailure;
-    this.#lastFailure = message;
-    const { store, log } = this.#parts;
-    log[isNew ? 'error' : 'debug']({ err: error, store: store.description }, FAILED);
-  }
-
-  worked(): void {
-    const { state, now } = this.#holder;
-    // Nothing failed only because nothing is due yet.
-    if (state && isInDoubt(state, now)) return;
-    if (this.#lastFailure !== undefined) this.#parts.log.info('The tokens are kept again.');
-    this.#lastFailure = undefined;
-  }
-
-  troubles(troubles: readonly Trouble[]): void {
-    const { log, steps } = this.#parts;
-    const { state, now } = this.#holder;
-    const told = new Set<string>();
-    for (const trouble of troubles) {
-      const days = trouble === 'ending' ? endIsNear(state!, now) : undefined;
-      const key = `${trouble} ${days}`;
-      told.add(key);
-      if (this.#told.has(key)) continue;
-      log[LEVELS[trouble]]({ trouble, days }, lineOn(trouble, state, steps));
-    }
-    this.#told = told;
-  }
-}
 
 const LEVELS = {
   missing: 'warn',

@@ -103,7 +103,7 @@ export class Process {
         timer: () => () => {},
       },
       log,
-      random,
+      jitter: random(),
     };
     try {
       this.keeper = await openTokenKeeper(parts);
