@@ -17,7 +17,7 @@ import type { BearerTokens } from '../upstream/authorize.ts';
 import { noTelemetry } from '../upstream/telemetry.ts';
 import { openUpstream } from '../upstream/upstream.ts';
 import { CommandError, type Terminal } from './terminal.ts';
-import { noTokens, withReadTokens } from './tokens-store.ts';
+import { noTokens, readTokens } from './tokens-store.ts';
 
 /** The exit code if the schemas could not be compared. */
 const NOT_COMPARED = 2;
@@ -78,28 +78,27 @@ export async function schemaPull(_options: object, terminal: Terminal): Promise<
  * @throws Error with a message for the operator
  */
 async function liveSchema(terminal: Terminal, timeoutMs: number): Promise<ServiceSchema> {
-  return withReadTokens(terminal, async (read) => {
-    const { state, config } = read;
-    if (!state) throw noTokens(read);
-    const { service: baseUrl } = state;
-    const upstream = openUpstream({
-      baseUrl,
-      agent: config.agent,
-      connect: (options) => proxyAgent(terminal.env, options),
-      concurrency: 1,
-      timeoutMs,
-      tokens: storedTokens(state),
-      clock: systemClock,
-      telemetry: noTelemetry,
-    });
-    try {
-      const live = await introspect(upstream.send, terminal.stop);
-      for (const warning of live.warnings) terminal.stderr.write(`${warning}\n`);
-      return { ...live, service: new URL(baseUrl).host };
-    } finally {
-      await upstream.close();
-    }
+  const tokens = await readTokens(terminal);
+  const { state, config } = tokens;
+  if (!state) throw noTokens(tokens);
+  const { service: baseUrl } = state;
+  const upstream = openUpstream({
+    baseUrl,
+    agent: config.agent,
+    connect: (options) => proxyAgent(terminal.env, options),
+    concurrency: 1,
+    timeoutMs,
+    tokens: storedTokens(state),
+    clock: systemClock,
+    telemetry: noTelemetry,
   });
+  try {
+    const live = await introspect(upstream.send, terminal.stop);
+    for (const warning of live.warnings) terminal.stderr.write(`${warning}\n`);
+    return { ...live, service: new URL(baseUrl).host };
+  } finally {
+    await upstream.close();
+  }
 }
 
 interface ServiceSchema extends LiveSchema {

@@ -1,18 +1,17 @@
 import type { Unsaved } from '../tokens/emergency.ts';
 import { iso, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
 import { proxyAgent, tokenService, type Verdict } from '../tokens/service.ts';
-import { endsAt, fingerprintOf, isLive, isLost, isUncertain, type State } from '../tokens/state.ts';
+import { endsAt, fingerprintOf, isLive, isLost, type State } from '../tokens/state.ts';
 import { lineOn } from '../setup/wording.ts';
 import { duration, printable, times, type Terminal } from './terminal.ts';
-import { noTokens, withReadTokens, type ReadTokens } from './tokens-store.ts';
+import { noTokens, readTokens, type ReadTokens } from './tokens-store.ts';
 
 /** Prints the state of the tokens. @returns the exit code: 0 healthy, 1 needs attention, 2 lost, moved or missing */
 export async function tokensStatus({ json }: { json: boolean }, terminal: Terminal) {
-  return withReadTokens(terminal, async (tokens) => {
-    const report = reportOn(tokens);
-    terminal.stdout.write(json ? `${JSON.stringify(report)}\n` : textOf(report, tokens));
-    return STATES[report.state].exitCode;
-  });
+  const tokens = await readTokens(terminal);
+  const report = reportOn(tokens);
+  terminal.stdout.write(json ? `${JSON.stringify(report)}\n` : textOf(report, tokens));
+  return STATES[report.state].exitCode;
 }
 
 const STATES = {
@@ -74,10 +73,6 @@ function factsOf(state: State, now: number) {
     /** How often the service refused this refresh token. */
     refusals,
     exchangeUnderWay: isLive(claim, now),
-    /** Why the outcome of the last exchange is not known. */
-    unclear: isUncertain(state, now)
-      ? `by ${claim!.by}: ${claim!.unclear ?? 'its process ended before the answer was saved'}`
-      : null,
     /** The audit trail, newest first. */
     events: state.events.slice(0, 20).map((event) => ({ ...event, at: iso(event.at) })),
   };
@@ -90,13 +85,10 @@ function textOf(report: TokenReport, { state }: ReadTokens): string {
     ['Store', report.store],
     ['Service', report.service],
     ['Token set', report.name && printable(report.name)],
-    ['Moved to', report.movedTo],
     ['Generation', generation && `${generation} (refresh token ${report.fingerprint})`],
     ['Access token', left(report.accessTokenSecondsLeft)],
     ['Refresh token', left(report.refreshTokenSecondsLeft)],
     ['Last refresh', report.lastRefresh === null ? 'never' : report.lastRefresh],
-    ['Refreshes', report.refusesEarly && 'after the expiry: the service refuses earlier ones'],
-    ['Unclear', report.unclear && `the last refresh, ${report.unclear}`],
     ['Refused', refusals && `${times(refusals)}: too early, or spent`],
     ['Under way', report.exchangeUnderWay && underWay(state!.claim!)],
     ...report.emergencyFiles.map((path): [string, string] => ['Emergency file', path]),
@@ -125,18 +117,17 @@ function left(seconds: number | undefined): string | undefined {
  * @returns the exit code: 0 if it does, 1 if not
  */
 export async function tokensCheck(_options: object, terminal: Terminal) {
-  return withReadTokens(terminal, async (tokens) => {
-    const { state, config } = tokens;
-    if (!state) throw noTokens(tokens);
-    const { service: baseUrl, pair } = state;
-    const http = proxyAgent(terminal.env);
-    const { check } = tokenService({ baseUrl, agent: config.agent, http });
-    const token = await check(pair.accessToken);
-    const verdict = token.kind === 'works' ? await check(pair.accessToken, true) : token;
-    const asked = verdict === token ? 'the access token' : 'a query';
-    terminal.stdout.write(`${new URL(baseUrl).host} ${verdictOn(verdict, asked, tokens)}\n`);
-    return verdict.kind === 'works' ? 0 : 1;
-  });
+  const tokens = await readTokens(terminal);
+  const { state, config } = tokens;
+  if (!state) throw noTokens(tokens);
+  const { service: baseUrl, pair } = state;
+  const http = proxyAgent(terminal.env);
+  const { check } = tokenService({ baseUrl, agent: config.agent, http });
+  const token = await check(pair.accessToken);
+  const verdict = token.kind === 'works' ? await check(pair.accessToken, true) : token;
+  const asked = verdict === token ? 'the access token' : 'a query';
+  terminal.stdout.write(`${new URL(baseUrl).host} ${verdictOn(verdict, asked, tokens)}\n`);
+  return verdict.kind === 'works' ? 0 : 1;
 }
 
 function verdictOn(verdict: Verdict, asked: string, { state, now }: ReadTokens): string {

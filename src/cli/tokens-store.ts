@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import type { Dispatcher } from 'undici';
 import { readSettings, type Config } from '../config.ts';
 import type { Emergency } from '../tokens/emergency.ts';
@@ -16,66 +15,60 @@ interface OpenStore {
   readonly emergency: Emergency;
 }
 
+function openStore(terminal: Terminal): OpenStore {
+  const config = readSettings(terminal.env, terminal.readFile);
+  const store = openTokenStore(config.tokenStore, config);
+  return { config, store, emergency: emergencyFor(config) };
+}
+
 /** A token store as it is. A gateway may change it at any moment. */
 export interface ReadTokens extends Reading, OpenStore {}
 
-/** Reads the token store for `work`. A file that does not exist is not created. */
-export async function withReadTokens<T>(
-  terminal: Terminal,
-  work: (tokens: ReadTokens) => Promise<T>,
-): Promise<T> {
-  const config = readSettings(terminal.env, terminal.readFile);
-  const { tokenStore, recruitingUrl } = config;
-  const emergency = emergencyFor(config);
-  const store = openTokenStore(tokenStore, config);
-  const found = await read().catch((error: unknown) => {
-    throw unusable(error, store, emergency);
-  });
-  return work({ ...found, config, store, emergency });
-
-  async function read(): Promise<Reading> {
-    const nothing = { state: null, now: terminal.clock.now() };
-    const reading = isThere(config) ? await store.read() : nothing;
+/** Reads the token store, and changes nothing. */
+export async function readTokens(terminal: Terminal): Promise<ReadTokens> {
+  const opened = openStore(terminal);
+  const { config, store, emergency } = opened;
+  try {
+    const reading = await store.read();
     const { state } = reading;
-    if (state && recruitingUrl !== undefined && state.service !== recruitingUrl) {
-      throw foreignStore(store, state, recruitingUrl);
+    if (state && config.recruitingUrl !== undefined && state.service !== config.recruitingUrl) {
+      throw foreignStore(store, state, config.recruitingUrl);
     }
     // Without its folder nobody knows whether a newer pair waits.
     emergency.read();
-    return reading;
+    return { ...reading, ...opened };
+  } catch (error) {
+    throw unusable(error, opened);
   }
 }
 
 /** The token set of a store, held by a command as by any other process. Gateways may be running on the same store. */
 export interface HeldTokens extends OpenStore {
   readonly holder: TokenHolder;
+  readonly serviceUrl: string;
   readonly service: RecruitingTokens;
   readonly http: Dispatcher;
   readonly by: string;
   readonly print: (text: string) => void;
 }
 
-/**
- * Opens the store for `work`, and afterwards waits until a pair that was received is safe. Only `tokens import` makes a
- * store that is missing, or who finds a pair for it in an emergency file.
- */
+/** Holds the tokens for `work`, and afterwards waits until a pair that was received is safe. */
 export async function withHeldTokens(
   terminal: Terminal,
   work: (tokens: HeldTokens) => Promise<void>,
-  { config = readSettings(terminal.env, terminal.readFile), creates = false } = {},
 ): Promise<void> {
-  const { tokenStore, recruitingUrl } = config;
-  const emergency = emergencyFor(config);
-  const store = openTokenStore(tokenStore, config);
+  const opened = openStore(terminal);
+  const { config, store, emergency } = opened;
   const print = (text: string) => void terminal.stdout.write(`${text}\n`);
-  const opened = await open().catch((error: unknown) => {
-    throw error instanceof CommandError ? error : unusable(error, store, emergency);
+  const http = proxyAgent(terminal.env);
+  const log = await commandLog(config, terminal);
+  const { holder, serviceUrl, service, by } = await hold().catch((error: unknown) => {
+    throw error instanceof CommandError ? error : unusable(error, opened);
   });
-  const { holder } = opened;
   const stop = () => void holder.close();
   terminal.stop.addEventListener('abort', stop, { once: true });
   try {
-    await work(opened);
+    await work({ ...opened, holder, serviceUrl, service, http, by, print });
   } finally {
     terminal.stop.removeEventListener('abort', stop);
     if (holder.facts.isUnsaved) terminal.stderr.write(`${TRYING_TO_SAVE}\n`);
@@ -89,31 +82,26 @@ export async function withHeldTokens(
     );
   }
 
-  async function open(): Promise<HeldTokens> {
-    const mayCreate = creates || isThere(config) || pathsIn(emergency).length > 0;
-    if (!mayCreate) throw noTokens({ config, store });
-    const serviceUrl = recruitingUrl ?? (await store.read()).state?.service ?? '';
-    const http = proxyAgent(terminal.env);
-    const log = await commandLog(config, terminal);
+  async function hold() {
+    const url = config.recruitingUrl ?? (await store.read()).state?.service;
+    if (url === undefined) throw new CommandError(NO_SERVICE, 2);
     const machine = terminal;
-    const parts = holderParts(config, { store, emergency, serviceUrl, http, machine, log });
+    const parts = holderParts(config, { store, emergency, serviceUrl: url, http, machine, log });
     const held = new TokenHolder(parts);
-    const waiting = pathsIn(emergency);
     await held.look();
-    for (const path of waiting) {
-      if (!pathsIn(emergency).includes(path))
-        print(`A pair that waited in an emergency file (${path}) is in the token store now.`);
-    }
-    const { service, by } = parts;
-    return { config, store, emergency, holder: held, service, http, by, print };
+    return { ...parts, holder: held };
   }
 }
+
+const NO_SERVICE =
+  'RECRUITING_URL is not set, and the token store is empty. Put the base address of the service that the token set is for in ' +
+  'front of the command: RECRUITING_URL=https://recruiting.example.com (with the host of your service). Nothing was changed.';
 
 const TRYING_TO_SAVE =
   'The new token pair could not be saved to the token store. Saving is tried again for some seconds: do not kill this command.';
 
 /** Explains to the operator why a store cannot be used, and which pairs wait for it on this machine. */
-function unusable(error: unknown, store: TokenStore, emergency: Emergency): CommandError {
+function unusable(error: unknown, { store, emergency }: OpenStore): CommandError {
   const problem = storeProblem(error, store);
   const paths = pathsIn(emergency);
   const waiting =
@@ -130,14 +118,9 @@ function pathsIn(emergency: Emergency): string[] {
   }
 }
 
-function isThere({ tokenStore }: Config): boolean {
-  return tokenStore.kind === 'postgres' || existsSync(tokenStore.path);
-}
-
 /** Returns the error for a store without tokens. */
-export function noTokens({ config, store }: Pick<OpenStore, 'config' | 'store'>): CommandError {
-  const missing = isThere(config) ? '' : ', which does not exist';
+export function noTokens({ store }: OpenStore): CommandError {
   return new CommandError(
-    `There are no tokens in the token store (${store.description}${missing}). ${STEPS.missing}`,
+    `There are no tokens in the token store (${store.description}). ${STEPS.missing}`,
   );
 }

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { readSettings, type Config } from '../config.ts';
 import { foreignLink, isSecureUrl, readStoreAddress } from '../config/values.ts';
 import { codeOf } from '../errors.ts';
 import { storeProblem } from '../tokens/errors.ts';
@@ -9,7 +8,6 @@ import { causeOf, troublesOf, underWay, type Trouble } from '../tokens/health.ts
 import type { TokenHolder } from '../tokens/holder.ts';
 import { readLink, readTokenFile } from '../tokens/link.ts';
 import { parseJson, readPair, type Pair } from '../tokens/pair.ts';
-import type { Verdict } from '../tokens/service.ts';
 import {
   CLAIM_MS,
   dueAt,
@@ -39,13 +37,8 @@ export async function tokensImport(
   { source, replace }: { source: string; replace: boolean },
   terminal: Terminal,
 ): Promise<void> {
-  const config = readSettings(terminal.env, terminal.readFile);
-  const { recruitingUrl } = config;
-  if (recruitingUrl === undefined) throw new CommandError(NO_SERVICE, 2);
-  // A link that was copied may have blanks or line breaks around it.
-  if (isLink(source.trim())) checkLink(source.trim(), config);
-  const work = async (tokens: HeldTokens) => {
-    const { holder, store, print } = tokens;
+  await withHeldTokens(terminal, async (tokens) => {
+    const { config, holder, serviceUrl, store, print } = tokens;
     const before = holder.state;
     const pair = await readSource(source, tokens, terminal);
     const outcome = await holder.import(pair, replace).catch((error: unknown) => {
@@ -57,27 +50,23 @@ export async function tokensImport(
     const name = pair.name === null ? 'without a name' : `"${printable(pair.name)}"`;
     const isEncrypted = config.tokenStoreKeys.length > 0;
     print(
-      `Imported the token set ${name} of ${new URL(recruitingUrl).host} (refresh token ${fingerprintOf(pair)}).\n` +
+      `Imported the token set ${name} of ${new URL(serviceUrl).host} (refresh token ${fingerprintOf(pair)}).\n` +
         `Token store: ${store.description}, ${isEncrypted ? 'encrypted with TOKEN_STORE_KEY' : 'not encrypted (TOKEN_STORE_KEY is not set)'}.`,
     );
     await finishImport(tokens, before, terminal);
-  };
-  await withHeldTokens(terminal, work, { config, creates: true });
+  });
 }
 
-const NO_SERVICE =
-  'RECRUITING_URL is not set. Put the base address of the service that the token set is for in front of the command: ' +
-  'RECRUITING_URL=https://recruiting.example.com (with the host of your service). Nothing was changed.';
-
 /** Refuses a link whose refresh token would be sent to another service. */
-function checkLink(link: string, { recruitingUrl, tokenLinkOrigin: origin }: Config): void {
+function checkLink(link: string, { config, serviceUrl }: HeldTokens): void {
   if (!isSecureUrl(link)) {
     throw new CommandError(
       'The link must begin with https:// (http:// is only for this machine). Nothing was sent or changed.',
       2,
     );
   }
-  const complaint = foreignLink(link, { recruitingUrl: recruitingUrl!, origin });
+  const { tokenLinkOrigin: origin } = config;
+  const complaint = foreignLink(link, { recruitingUrl: serviceUrl, origin });
   if (complaint !== undefined) throw new CommandError(`The token link ${complaint}`, 2);
 }
 
@@ -85,16 +74,12 @@ function isLink(text: string): boolean {
   return /^https?:\/\/\S+$/i.test(text);
 }
 
-async function readSource(
-  source: string,
-  { config, http }: HeldTokens,
-  terminal: Terminal,
-): Promise<Pair> {
+async function readSource(source: string, tokens: HeldTokens, terminal: Terminal): Promise<Pair> {
   const bytes = isLink(source.trim()) ? Buffer.from(source) : await contentOf(source, terminal);
   const text = new TextDecoder().decode(bytes).trim();
   if (!isLink(text)) return readTokenFile(bytes);
-  checkLink(text, config);
-  return readLink(text, { agent: config.agent, http });
+  checkLink(text, tokens);
+  return readLink(text, { agent: tokens.config.agent, http: tokens.http });
 }
 
 async function contentOf(source: string, { stdin, stop }: Terminal): Promise<Buffer> {
@@ -133,10 +118,13 @@ const NEW_LINK =
 async function finishImport(tokens: HeldTokens, before: State | null, terminal: Terminal) {
   const { holder, print } = tokens;
   const { set } = holder.state!;
-  const refreshed = await exchange(tokens, terminal)
+  let refreshed = await exchange(tokens).catch((error: Error) => error);
+  const wait = dueAt(holder.state!, holder.now, 0) - holder.now;
+  if (holder.state!.refusals > 0 && wait < SOON_MS) {
     // A second refusal, a few seconds after the first, tells a spent refresh token from clocks that differ.
-    .catch((error) => (holder.state!.refusals > 0 ? exchange(tokens, terminal) : error))
-    .catch((error: Error) => error);
+    await terminal.clock.sleep(wait);
+    refreshed = await exchange(tokens, true).catch((error: Error) => error);
+  }
   const { now } = holder;
   const state = holder.state!;
   if (!(refreshed instanceof Error) && state.set === set) {
@@ -168,31 +156,22 @@ async function finishImport(tokens: HeldTokens, before: State | null, terminal: 
   );
 }
 
+const SOON_MS = 10_000;
+
 /** Refreshes once, or waits for the refresh of another process. */
 export async function tokensRefresh(_options: object, terminal: Terminal): Promise<void> {
   await withHeldTokens(terminal, async (tokens) => {
     const { holder, print } = tokens;
-    const state = held(tokens);
+    const state = await held(tokens);
     const obstacle = troubleIn(holder, ['missing', 'lost', 'uncertain']);
     if (obstacle) throw nothingSent(lineOn(obstacle, state));
-    if (state.refusesEarly || state.refusals > 0) {
-      const verdict = await askAccess(tokens, state);
-      if (verdict.kind === 'works') throw nothingSent(earlyOrSpent(state, holder.now));
-    }
-    print(`Refreshed: ${inUse(await exchange(tokens, terminal))}`);
+    print(`Refreshed: ${inUse(await exchange(tokens))}`);
   });
 }
 
-/** Returns what is held. An emergency file that cannot be read may hold the next pair. */
-function held(tokens: HeldTokens): State {
-  for (const file of tokens.emergency.read()) {
-    if (!('why' in file)) continue;
-    throw new CommandError(
-      `The emergency file ${file.path} may hold the newest pair, and cannot be read: ${file.why}. Nothing was sent. Correct that ` +
-        '(TOKEN_STORE_KEY as the gateway has it, permissions), and run this again; only if the file belongs to another ' +
-        'store, move it elsewhere first.',
-    );
-  }
+/** Returns what is held, if it is the newest pair. */
+async function held(tokens: HeldTokens): Promise<State> {
+  await tokens.holder.expectSaved();
   const { state } = tokens.holder;
   if (!state) throw noTokens(tokens);
   return state;
@@ -208,13 +187,6 @@ function nothingSent(why: string): CommandError {
   return new CommandError(`Nothing was sent. ${why}`);
 }
 
-/** The store's clock says that an access token has expired, or the service says so. */
-async function askAccess({ holder, service }: HeldTokens, state: State): Promise<Verdict> {
-  const verdict = await service.check(state.pair.accessToken);
-  if (verdict.kind === 'refused') await holder.expire(state);
-  return verdict;
-}
-
 /** What a refusal means that is no loss yet. */
 function earlyOrSpent({ refusesEarly, expiresAt }: State, now: number): string {
   const left = expiresAt > now ? `, in ${duration((expiresAt - now) / 1000)} at most` : '';
@@ -228,36 +200,26 @@ function earlyOrSpent({ refusesEarly, expiresAt }: State, now: number): string {
 }
 
 /**
- * Exchanges the refresh token, if it may be sent within a few seconds.
+ * Exchanges the refresh token, if it may be sent now.
  *
  * @param recovers sends one that was refused, or is lost by all that is known
  * @throws CommandError that says what helps
  */
-async function exchange(
-  { holder }: HeldTokens,
-  { clock, stop }: Terminal,
-  recovers = false,
-): Promise<State> {
+async function exchange({ holder }: HeldTokens, recovers = false): Promise<State> {
   const { now } = holder;
   const state = holder.state!;
-  const isFree = recovers || state.refusals === 0;
-  const wait = Math.max(0, (isFree ? state.notBefore : dueAt(state, now, 0)) - now);
-  if (wait > SOON_MS) {
+  const isFree = recovers || (state.refusals === 0 && !state.refusesEarly);
+  const wait = (isFree ? state.notBefore : dueAt(state, now, 0)) - now;
+  if (wait > 0) {
     throw nothingSent(
-      `The service has refused the refresh token, or asked for a pause: the next refresh is due in ${duration(Math.ceil(wait / 1000))}. ` +
-        'A running gateway sends it then; otherwise run this again.',
+      'The service refuses earlier refreshes, has refused this one, or asked for a pause: the next refresh is due in ' +
+        `${duration(Math.ceil(wait / 1000))}. A running gateway sends it then; otherwise run this again.`,
     );
   }
-  await clock.sleep(wait, stop).catch(() => {
-    throw nothingSent('The command was stopped.');
-  });
   return holder.exchange({ evenIfLost: recovers }).catch((error: unknown) => {
     throw notExchanged(error as Error, holder, recovers);
   });
 }
-
-/** How long a command waits until a refresh token may be sent. */
-const SOON_MS = 10_000;
 
 /** Says why there is no new pair, and what helps. */
 function notExchanged(error: Error, holder: TokenHolder, recovers: boolean): Error {
@@ -282,8 +244,8 @@ function inUse({ generation, pair }: State): string {
 /** Resolves an uncertain refresh, and tries everything that may still give a pair. */
 export async function tokensRecover(_options: object, terminal: Terminal): Promise<void> {
   await withHeldTokens(terminal, async (tokens) => {
-    const { holder, print } = tokens;
-    const state = held(tokens);
+    const { holder, service, print } = tokens;
+    const state = await held(tokens);
     const { now } = holder;
     const { claim, refusals, movedTo, generation } = state;
     if (movedTo !== null) throw nothingSent(lineOn('missing', state));
@@ -291,7 +253,7 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
     const trouble = troubleIn(holder, ['lost', 'uncertain']);
     if (!trouble && refusals === 0) {
       return print(
-        `There is nothing to recover: generation ${generation} is in use. \`tokens check\` shows whether it works.`,
+        `Nothing is left to recover: generation ${generation} is in use. \`tokens check\` shows whether it works.`,
       );
     }
     print(
@@ -300,7 +262,9 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
         : `The service has refused the refresh token ${times(refusals)}: too early, or spent.`,
     );
     if (await saveKeptAnswer(tokens, state)) return;
-    const verdict = await askAccess(tokens, state);
+    const verdict = await service.check(state.pair.accessToken);
+    // The store's clock says that an access token has expired, or the service says so.
+    if (verdict.kind === 'refused') await holder.expire(state);
     const isEarly = state.refusesEarly || refusals > 0;
     if (verdict.kind === 'works' && trouble !== 'lost' && isEarly) {
       return print(earlyOrSpent(state, now));
@@ -311,7 +275,7 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
       );
     }
     print('The refresh token is sent once more …');
-    print(`It worked, so nothing was lost: ${inUse(await exchange(tokens, terminal, true))}`);
+    print(`It worked, so nothing was lost: ${inUse(await exchange(tokens, true))}`);
   });
 }
 
@@ -353,7 +317,7 @@ export async function tokensExport(
   const target = readStoreAddress(address);
   if (!target) throw new CommandError(NO_ADDRESS, 2);
   await withHeldTokens(terminal, async (tokens) => {
-    const state = held(tokens);
+    const state = await held(tokens);
     const other = openTokenStore(target, tokens.config);
     await move(tokens, state, other);
     const setting = target.kind === 'sqlite' ? `=${other.description}` : ' to its address';
@@ -383,8 +347,8 @@ async function move({ holder, store, by }: HeldTokens, state: State, other: Toke
   if (there.id === state.id) throw new CommandError(SAME_STORE, 2);
   if (there.outcome === 'in use') throw inUseThere;
   const given = await explained(store, store.update(moveTo(other.description, by)));
-  if (given.kind !== 'moved') throw await notMoved(holder);
-  const receiving = other.update(receiveMove(given.state, by));
+  if (!given) throw await notMoved(holder);
+  const receiving = other.update(receiveMove(given, by));
   const outcome = await explained(other, receiving, BETWEEN);
   if (outcome === 'in use') throw inUseThere;
 }

@@ -92,8 +92,6 @@ export class TokenHolder {
   #isInFile = false;
   /** The store's clock minus `elapsed`. */
   #ahead: number;
-  /** An emergency file that cannot be opened: it may hold the next pair. */
-  #unreadable: { readonly path: string; readonly why: string } | undefined;
   #looking: Promise<State | null> | undefined;
   #exchanging: Promise<State> | undefined;
   #isClosing = false;
@@ -170,15 +168,10 @@ export class TokenHolder {
   /** Returns what the store has then, if it took one. A file is removed only by who has saved what it holds. */
   async #saveEmergencies(): Promise<State | undefined> {
     const { emergency, store, serviceUrl, by, log } = this.#parts;
-    this.#unreadable = undefined;
     let newest: State | undefined;
     for (const file of emergency.read()) {
-      if ('why' in file) {
-        this.#unreadable = file;
-        continue;
-      }
+      if ('why' in file || file.received.service !== serviceUrl) continue;
       const { path, received } = file;
-      if (received.service !== serviceUrl) continue;
       const state = await store.update(save(received, by));
       // The pair of another store stays where it is.
       if (state.id !== received.id) continue;
@@ -237,7 +230,7 @@ export class TokenHolder {
     const { service, clock, by, onExchange } = this.#parts;
     const from = evenIfLost && this.#state ? this.#state : this.usable();
     if (this.#isClosing) throw notRefreshedError(STOPPING);
-    await this.#expectSaved();
+    await this.expectSaved();
     const attempt = randomUUID();
     const beganAt = this.now;
     const begun = clock.elapsed();
@@ -265,16 +258,23 @@ export class TokenHolder {
     }
   }
 
-  /** An exchange would spend the refresh token of a pair that only this process has. */
-  async #expectSaved(): Promise<void> {
-    if (!this.#isShown) {
-      await this.look().catch((error: unknown) => {
-        throw storeError(error);
-      });
-    }
-    if (this.#unreadable) {
-      const { path, why } = this.#unreadable;
-      throw storeError(new Error(`${path} may hold the newest pair and cannot be read: ${why}`));
+  /**
+   * Makes sure that the held pair is the newest one. An exchange of another would be of a spent refresh token, and one of
+   * a pair that only this process has would spend it.
+   *
+   * @throws a coded error otherwise
+   */
+  async expectSaved(): Promise<void> {
+    try {
+      if (!this.#isShown) await this.look();
+      for (const file of this.#parts.emergency.read()) {
+        if (!('why' in file)) continue;
+        throw new Error(
+          `the emergency file ${file.path} may hold the newest pair, and cannot be read: ${file.why}`,
+        );
+      }
+    } catch (error) {
+      throw storeError(error);
     }
   }
 
@@ -328,12 +328,14 @@ export class TokenHolder {
     const { service, steps } = this.#parts;
     const newer = await this.#newerThan(from, WINNER_MS).catch(() => undefined);
     if (newer) return newer;
-    const isKnown = this.now >= from.expiresAt;
-    // Where the access token is refused as well, it was not too early.
-    const verdict = isKnown ? undefined : await service.check?.(from.pair.accessToken);
-    const isExpired = isKnown || verdict?.kind === 'refused';
-    const isSpent = !service.check || (isExpired && isSpentIfRefused(from));
-    await this.#end(attempt, { kind: isSpent ? 'lost' : 'refused', isExpired }, why);
+    if (this.now < from.expiresAt) {
+      // Where the access token is refused as well, it was not too early.
+      const verdict = await service.check?.(from.pair.accessToken);
+      if (verdict?.kind === 'refused') await this.expire(from).catch(() => {});
+    }
+    const { expiresAt } = this.#state ?? from;
+    const isSpent = !service.check || (this.now >= expiresAt && isSpentIfRefused(from));
+    await this.#end(attempt, { kind: isSpent ? 'lost' : 'refused' }, why);
     throw isSpent
       ? fatalError('lost', this.#state, steps)
       : notRefreshedError('the service refused the refresh token: too early, or spent');
@@ -353,7 +355,7 @@ export class TokenHolder {
     for (const until = clock.elapsed() + ms; ; await clock.sleep(LOOK_MS)) {
       const state = await this.look().catch(() => null);
       if (state && (state.id !== from.id || state.generation > from.generation)) return state;
-      const isOver = ms === OTHERS_MS && state !== null && !isLive(state.claim, this.now);
+      const isOver = state !== null && !isLive(state.claim, this.now);
       if (isOver || clock.elapsed() >= until) break;
     }
     const claim = this.#state?.claim ?? null;

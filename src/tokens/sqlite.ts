@@ -1,4 +1,4 @@
-import { closeSync, existsSync, mkdirSync, openSync, statfsSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, statfsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DatabaseSync } from 'node:sqlite';
@@ -36,38 +36,43 @@ export function openSqliteStore(
   const memory = path === ':memory:' ? openDatabase(path) : undefined;
   if (!memory) refuseNetwork(path, fileSystemOf);
   // A file is opened for each call: since the last one it may have been removed, replaced, or made writable.
-  const withDatabase = <T>(work: (database: DatabaseSync) => T): Promise<T> =>
-    whenFree(() => {
-      if (memory) return work(memory);
-      using database = openFile(path);
-      return work(database);
-    });
+  const withDatabase = <T>(work: (database: DatabaseSync) => T): T => {
+    if (memory) return work(memory);
+    using database = openFile(path);
+    return work(database);
+  };
+  // One that is missing is an empty store. The first change makes it.
+  const isThere = () => memory !== undefined || statSync(path, MAY_BE_MISSING) !== undefined;
   const stateIn = (database: DatabaseSync): State | null => {
     const sealed = database.prepare(READ).get()?.['sealed'];
     return typeof sealed === 'string' ? openState(sealed.trimEnd(), sealer) : null;
   };
   return {
     description: `sqlite:${path}`,
-    read: () => withDatabase((database) => ({ state: stateIn(database), now: now() })),
+    read: () => whenFree(() => ({ state: isThere() ? withDatabase(stateIn) : null, now: now() })),
     update: (rule) =>
-      withDatabase((database) => {
-        // Locks at once, and not at the first write: what is read must still hold when it is written.
-        database.exec('BEGIN IMMEDIATE');
-        try {
-          const { next, result } = rule(stateIn(database), now());
-          if (next) {
-            const sealed = sealState(next, sealer);
-            const length = Math.ceil(sealed.length / BLOCK) * BLOCK;
-            database.prepare(WRITE).run(sealed.padEnd(length));
+      whenFree(() =>
+        withDatabase((database) => {
+          // Locks at once, and not at the first write: what is read must still hold when it is written.
+          database.exec('BEGIN IMMEDIATE');
+          try {
+            const { next, result } = rule(stateIn(database), now());
+            if (next) {
+              const sealed = sealState(next, sealer);
+              const length = Math.ceil(sealed.length / BLOCK) * BLOCK;
+              database.prepare(WRITE).run(sealed.padEnd(length));
+            }
+            database.exec('COMMIT');
+            return result;
+          } finally {
+            if (database.isTransaction) database.exec('ROLLBACK');
           }
-          database.exec('COMMIT');
-          return result;
-        } finally {
-          if (database.isTransaction) database.exec('ROLLBACK');
-        }
-      }),
+        }),
+      ),
   };
 }
+
+const MAY_BE_MISSING = { throwIfNoEntry: false } as const;
 
 const CREATE = `
   PRAGMA journal_mode = TRUNCATE;

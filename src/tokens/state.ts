@@ -58,8 +58,8 @@ export interface Claim {
   /** `host/pid` of the process, for people: a claim is never freed because of it. */
   readonly by: string;
   readonly until: number;
-  /** Why its exchange ended without a clear answer; null while it may be under way. */
-  readonly unclear: string | null;
+  /** Its exchange ended without a clear answer. Otherwise it may be under way. */
+  readonly isUnclear: boolean;
   /** The uncertain one that it followed, which holds again if nothing was sent. */
   readonly over: Claim | null;
 }
@@ -95,7 +95,7 @@ const EVENTS_KEPT = 200;
 /** Whether the exchange of a claim may be under way. */
 export function isLive(claim: Claim | null, now: number): boolean {
   // A claim that ends later than one made now comes from a clock that was set back: it would block for ever.
-  return claim?.unclear === null && now < claim.until && claim.until - now <= CLAIM_MS;
+  return claim?.isUnclear === false && now < claim.until && claim.until - now <= CLAIM_MS;
 }
 
 /** Whether the refresh token may be spent: an exchange of it began, and its outcome is not known. */
@@ -213,7 +213,7 @@ export function takeClaim(request: ClaimRequest): Rule<boolean> {
       return { result: false };
     }
     const before = state.claim && { ...state.claim, over: null };
-    const taken = { attempt, by, until: now + CLAIM_MS, unclear: null, over: before };
+    const taken = { attempt, by, until: now + CLAIM_MS, isUnclear: false, over: before };
     return { next: { ...state, claim: taken }, result: true };
   };
 }
@@ -266,14 +266,14 @@ export function save(received: State, by: string): Rule<State> {
 export type Ending =
   /** Certainly nothing was sent, or nothing was processed. */
   | { readonly kind: 'not exchanged'; readonly notBefore?: number }
-  /** `invalid_grant`. `isExpired`: the access token is known not to work any more. */
-  | { readonly kind: 'refused' | 'lost'; readonly isExpired: boolean }
-  | { readonly kind: 'unclear'; readonly why: string; readonly answer: string | null };
+  /** `invalid_grant` */
+  | { readonly kind: 'refused' | 'lost' }
+  | { readonly kind: 'unclear'; readonly answer: string | null };
 
 /** Ends an attempt. After `unclear` its claim stays: the refresh token may be spent. */
 export function endAttempt(attempt: string, ending: Ending, by: string): Rule<State | null> {
   return (state, now) => {
-    if (state?.claim?.attempt !== attempt || state.claim.unclear !== null) return { result: state };
+    if (state?.claim?.attempt !== attempt || state.claim.isUnclear) return { result: state };
     const isWithdrawn = ending.kind === 'lost' && state.replaced !== null;
     const what = isWithdrawn ? 'withdrawn' : ending.kind;
     const next = withEvent(ended(state, state.claim, ending, now), now, what, by);
@@ -288,15 +288,14 @@ function ended(state: State, open: Claim, ending: Ending, now: number): State {
     case 'unclear':
       return {
         ...state,
-        claim: { ...open, unclear: ending.why },
+        claim: { ...open, isUnclear: true },
         // It may hold the next pair, so it stays after a refusal of a later try.
         answer: ending.answer ?? state.answer,
       };
     case 'refused':
     case 'lost': {
       if (ending.kind === 'lost' && state.replaced) return withdrawn(state, state.replaced);
-      const expiresAt = ending.isExpired ? Math.min(state.expiresAt, now) : state.expiresAt;
-      const refused = { refusals: state.refusals + 1, refusedAt: now, expiresAt };
+      const refused = { refusals: state.refusals + 1, refusedAt: now };
       return { ...state, ...refused, claim: null, lost: ending.kind === 'lost' };
     }
   }
@@ -317,23 +316,18 @@ export function expired(generation: number): Rule<State | null> {
   };
 }
 
-/** The result is the state to place in the target, or why it cannot be moved. */
-type Move =
-  | { readonly kind: 'moved'; readonly state: State }
-  | { readonly kind: 'empty' | 'lost' | 'under way' | 'uncertain' }
-  | { readonly kind: 'elsewhere'; readonly movedTo: string };
-
-/** Gives the set away. Repeated for the same target, it returns the same state, so that a move can be finished. */
-export function moveTo(target: string, by: string): Rule<Move> {
+/**
+ * Gives the set away, and returns what to place in the target; null: it cannot be moved now. Repeated for the same target,
+ * it returns the same state, so that a move can be finished.
+ */
+export function moveTo(target: string, by: string): Rule<State | null> {
   return (state, now) => {
-    if (!state) return { result: { kind: 'empty' } };
-    if (state.movedTo === target) return { result: { kind: 'moved', state } };
-    if (state.movedTo !== null) return { result: { kind: 'elsewhere', movedTo: state.movedTo } };
-    if (isLost(state, now)) return { result: { kind: 'lost' } };
-    if (isLive(state.claim, now)) return { result: { kind: 'under way' } };
-    if (state.claim) return { result: { kind: 'uncertain' } };
+    if (state?.movedTo === target) return { result: state };
+    if (!state || state.movedTo !== null || isLost(state, now) || state.claim) {
+      return { result: null };
+    }
     const next = withEvent({ ...state, movedTo: target }, now, 'moved', by);
-    return { next, result: { kind: 'moved', state: next } };
+    return { next, result: next };
   };
 }
 

@@ -88,11 +88,6 @@ const adaptersFolder = () => {
   return { RECRUITING_SCHEMA: written('folder/upstream.graphql', 'type Query { a: Int }') };
 };
 const NO_LIST = { fields: { 'Query.a': { page: 3 } } };
-const belowFile = () => ({
-  RECRUITING_URL: 'http://127.0.0.1:9',
-  ALLOW_ANONYMOUS: 'true',
-  TOKEN_STORE: `sqlite:${written('file', '')}/deeper/tokens.db`,
-});
 const nowhere = folder.file('nowhere');
 
 /** What cannot be used, with the settings that name it, and the exit code and the message of a start. */
@@ -114,7 +109,6 @@ test.each<[string, () => Record<string, string>, number, RegExp]>([
     2,
     /fields\.Query\.a: this is not a/,
   ],
-  ['a token store below a file', belowFile, 1, /ENOTDIR/],
   ['no manifest', () => ({ TRUSTED_DOCUMENTS: nowhere }), 2, /\(ENOENT\)\. TRUSTED_DOCUMENTS must/],
   ['a manifest that is not JSON', () => manifest('{"a": '), 2, /manifest\.json/],
   ['a manifest that is a list', () => manifest([]), 2, /must be a JSON object/],

@@ -378,7 +378,7 @@ test.each<Row>([
       HOUR,
     ],
     seen: [['late'], sends(2)],
-    alarms: [/unsaved-.* may hold the newest pair and cannot be read/],
+    alarms: [/unsaved-.* may hold the newest pair, and cannot be read/],
   },
   {
     fault: 'an emergency file of another service, and an empty store: it stays, and is not used',
