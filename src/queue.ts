@@ -172,21 +172,20 @@ function moveBehind<P extends { readonly size: number }>(
 /** Limits the number of tasks that run at the same time. */
 export class Slots {
   #free: number;
-  readonly #urgent: (() => void)[] = [];
-  readonly #others: (() => void)[] = [];
+  readonly #waiting: (() => void)[] = [];
 
   constructor(slots: number) {
     this.#free = slots;
   }
 
   /** Runs the work: at once if a slot is free, otherwise when it is its turn. */
-  async run<T>(work: () => Promise<T>, { isUrgent = false } = {}): Promise<T> {
+  async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1;
-    else await new Promise<void>((begin) => (isUrgent ? this.#urgent : this.#others).push(begin));
+    else await new Promise<void>((begin) => this.#waiting.push(begin));
     try {
       return await work();
     } finally {
-      const begin = this.#urgent.shift() ?? this.#others.shift();
+      const begin = this.#waiting.shift();
       if (begin) begin();
       else this.#free += 1;
     }

@@ -1,6 +1,6 @@
 import { systemClock } from '../../src/clock.ts';
 import { readConnection, type ConnectionArguments } from '../../src/paging/connection.ts';
-import { walkList, type PagedList } from '../../src/paging/list-walk.ts';
+import { walkList, type PagedList } from '../../src/paging/walk.ts';
 import { LookUps } from '../../src/paging/look-up.ts';
 import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
 import { PageIndexes } from '../../src/paging/page-index.ts';

@@ -22,11 +22,10 @@ import {
   limitExceeded,
   walkTogether,
 } from '../paging/drain.ts';
-import { walkList, type PagedList } from '../paging/list-walk.ts';
+import { walkList, type PagedList, type WalkedPage, type WalkedPages } from '../paging/walk.ts';
 import { causeOf, type FetchPage } from '../paging/page.ts';
 import { walkBehind } from '../paging/resume.ts';
 import { walkInTurn } from '../paging/walk-slots.ts';
-import type { WalkedPage, WalkedPages } from '../paging/walk.ts';
 import { hasFields, LARGEST_PAGE, type Adapter } from '../schema/derived.ts';
 import { JsonText, withPath, type AnswerError, type FieldValue, type Path } from './answer.ts';
 import type { Call, Requester } from './call.ts';

@@ -258,7 +258,6 @@ export class ListPages {
     return {
       records,
       ...(typeof count === 'number' && count >= 0 && { count }),
-      bytes: lengthOf(records),
       ids,
       hasNextPage: hasNextPage === true,
       endCursor: typeof endCursor === 'string' ? endCursor : null,
@@ -315,13 +314,6 @@ function inFullPages(): (first: number) => number {
 }
 
 const NO_ERRORS: readonly RecordError[] = [];
-
-/** Characters of JSON, which are about as many bytes. */
-function lengthOf(records: readonly ListRecord[]): number {
-  let length = 0;
-  for (const { texts } of records) for (const text of texts) length += text.length;
-  return length;
-}
 
 /** Errors of the service end a walk; a refusal of the gateway, such as a budget that is used up, stays what it is. */
 function pageError(error: unknown): unknown {

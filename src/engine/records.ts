@@ -8,7 +8,7 @@ import {
   type SelectionNode,
 } from 'graphql';
 import { causeOf } from '../paging/page.ts';
-import type { PagedList } from '../paging/list-walk.ts';
+import type { PagedList } from '../paging/walk.ts';
 import type { LookUpList } from '../paging/look-up.ts';
 import type { Adapter, ByIdField, Entity } from '../schema/derived.ts';
 import {

@@ -1,10 +1,9 @@
 import { codedError } from '../errors.ts';
 import { cursorsOf, decodeCursor, type Position } from './cursor.ts';
-import { walkList, type PagedList } from './list-walk.ts';
+import { walkList, type PagedList, type WalkedPages } from './walk.ts';
 import { positionsIn, type PageIndex } from './page-index.ts';
 import { causeOf, CursorRefusedError, unlessRefused, type ReadPage } from './page.ts';
 import { behindPage, cursorLost, locate, walkBehind } from './resume.ts';
-import type { WalkedPages } from './walk.ts';
 
 /*
  * Relay's cursor connections specification, over a list that is paged forward only

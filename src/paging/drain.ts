@@ -1,12 +1,11 @@
 import { GraphQLError } from 'graphql';
 import { codedError, codeOf, knownCode, messageForCallers } from '../errors.ts';
 import type { Position } from './cursor.ts';
-import { walkList, type PagedList } from './list-walk.ts';
+import { walkList, type PagedList, type WalkedPage, type WalkedPages } from './walk.ts';
 import { causeOf } from './page.ts';
 import { walkBehind } from './resume.ts';
 import type { ReaderOptions, SharedWalks, WalkReaders } from './shared-walk.ts';
 import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
-import type { WalkedPage, WalkedPages } from './walk.ts';
 
 /** How many more records one operation may drain, in all its drains together. */
 export interface DrainBudget {

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { codedError, codeOf } from '../errors.ts';
 import { identityHash } from './identities.ts';
-import { walkList, type PagedList } from './list-walk.ts';
+import { walkList, type PagedList } from './walk.ts';
 import { positionsIn, type IndexedPage } from './page-index.ts';
 import { causeOf, CursorRefusedError, PageFailedError, ReadPage } from './page.ts';
 import { SharedWalks, type ReaderOptions, type WalkReaders } from './shared-walk.ts';

@@ -23,8 +23,6 @@ export interface Page<R = unknown> {
   readonly size: number;
   /** The number of records of the whole list, if the page says it. */
   readonly count?: number;
-  /** The memory that it takes, if known: fewer large pages are kept and read ahead. Default: 0. */
-  readonly bytes?: number;
 }
 
 /**
@@ -41,6 +39,12 @@ export type FetchPage<R = unknown> = (
   first: number,
   leaving?: AbortSignal,
 ) => Promise<Page<R>>;
+
+/**
+ * The abort reason of pages that no reader needs any more. Created once: a new error with its stack would cost more
+ * than the page that it ends.
+ */
+export const WALK_LEFT = new DOMException('This walk has no reader left.', 'AbortError');
 
 /** The service refuses a page of this many records, and may accept a smaller one. `cause` is the service's error. */
 export class SizeRefusedError extends Error {
@@ -82,7 +86,6 @@ export class ReadPage<R = unknown> implements Page<R> {
   readonly hasNextPage: boolean;
   readonly endCursor: string | null;
   readonly size: number;
-  readonly bytes: number;
   #identities: Identities | undefined;
 
   constructor(after: string | null, page: Page<R>) {
@@ -92,7 +95,6 @@ export class ReadPage<R = unknown> implements Page<R> {
     this.hasNextPage = page.hasNextPage;
     this.endCursor = page.endCursor;
     this.size = page.size;
-    this.bytes = page.bytes ?? 0;
   }
 
   /** Hashed when first needed: most connections are one page, whose ids nobody compares. */

@@ -1,10 +1,9 @@
 import { codedError } from '../errors.ts';
 import type { Position } from './cursor.ts';
 import { identityHash } from './identities.ts';
-import { walkList, type PagedList } from './list-walk.ts';
+import { walkList, type PagedList, type WalkedPages } from './walk.ts';
 import { positionsIn, type PageIndex } from './page-index.ts';
 import { CursorRefusedError, ReadPage, unlessRefused } from './page.ts';
-import type { WalkedPages } from './walk.ts';
 
 /*
  * How a list is read on behind the record of a cursor, while the list changes and whatever the length of its pages

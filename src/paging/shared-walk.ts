@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { spendTogether, type PageBudget } from './page-budget.ts';
-import { WALK_LEFT } from './walk.ts';
+import { WALK_LEFT } from './page.ts';
 
 /** The readers of a walk, as the walk sees them. */
 export interface WalkReaders {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
-import { WALK_LEFT } from './walk.ts';
+import { WALK_LEFT } from './page.ts';
 
 /*
  * How old a total may be

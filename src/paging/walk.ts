@@ -1,6 +1,10 @@
 import { codedError } from '../errors.ts';
 import { identityHash, IdentitySet } from './identities.ts';
-import { ReadPage, type FetchPage } from './page.ts';
+import { CursorRefusedError, ReadPage, unlessRefused, WALK_LEFT, type FetchPage } from './page.ts';
+import { IndexBuilder, OVERLAP, type PageIndexes } from './page-index.ts';
+import type { PageSize } from './page-size.ts';
+import { canReadAhead, PagesAhead, SMALLEST_LIMIT } from './pages-ahead.ts';
+import type { Totals } from './totals.ts';
 
 /** A page of a walk. */
 export interface WalkedPage<R = unknown> {
@@ -13,68 +17,194 @@ export interface WalkedPage<R = unknown> {
 /** The pages of a walk, in order. A reader that leaves ends the requests in flight, and no more are sent. */
 export type WalkedPages<R = unknown> = AsyncGenerator<WalkedPage<R>, void, undefined>;
 
-interface WalkOptions<R> {
+/** A list of the service, with its filters and one selection. */
+export interface PagedList<R = unknown> {
+  /** Names the list with its filters, whatever is selected: one index serves all selections. */
+  readonly name: string;
+  /** Already bound to the caller: abort, budget, priority. */
+  readonly fetchPage: FetchPage<R>;
+  readonly indexes: PageIndexes;
+  readonly size: PageSize;
+  /** The most pages in flight for one walk. */
+  readonly concurrency: number;
+  /** Where to keep the number of records of a whole walk. */
+  readonly totals?: Pick<Totals, 'begin'>;
+}
+
+export interface WalkOptions<R = unknown> {
   /** A cursor of the service; null: the start of the list. */
   readonly after: string | null;
-  /** The page behind that cursor, if it was read already. */
+  /** The page behind that cursor, if it was just read. */
   readonly start?: ReadPage<R> | undefined;
   /** The number of records needed; the last page can have more. Default: all. */
   readonly records?: number | undefined;
-  /** Returns the number of records to request, unless fewer are needed. */
-  readonly size: () => number;
   /** Whether the next page is requested before the reader needs it. Default: true. */
-  readonly readsAhead?: boolean | undefined;
-  /** The records of earlier pages, if this is a part of a longer walk. */
-  readonly seen?: Seen;
-  /** Called for each page before it is yielded. */
-  readonly onPage?: ((page: ReadPage<R>) => void) | undefined;
+  readonly readsAhead?: boolean;
 }
 
 /**
- * Walks the pages of a list one after the other. Unless told otherwise, the next page is requested as soon as the cursor
- * of this one is known, so one page is in flight while the reader works, and never more.
+ * Walks a list: one page after the other the first time, several at the same time once the list has an index. A walk of
+ * the whole list leaves the index for the next one.
  *
- * @throws DRAIN_STALLED after the last page, if the service claims a next page to which no cursor leads; the errors of
- *   `fetchPage`
+ * With an index, it is proved by records that each page continues the page before (join.ts). If that cannot be proved,
+ * the walk reads on in sequence until it meets a later page of the index. A list that does not change during the walk is
+ * returned exactly, whatever happened to it since the index was made. If the list changes during the walk, no more
+ * records are lost than by reading it page by page.
+ *
+ * @throws DRAIN_STALLED after the last page, if the service claims a next page to which no cursor leads;
+ *   CursorRefusedError or PageFailedError of a page that the walk cannot do without; what else `fetchPage` throws
  */
-export async function* walk<R>(fetchPage: FetchPage<R>, options: WalkOptions<R>): WalkedPages<R> {
-  const { seen = new Seen(), size, readsAhead = true, onPage } = options;
-  const leaving = new AbortController();
-  const stalls = new Stalls(options.after);
-  let left = options.records ?? Infinity;
+export function walkList<R>(list: PagedList<R>, options: WalkOptions<R>): WalkedPages<R> {
+  return new Walk(list, options).pages();
+}
 
-  const request = async (after: string | null, signal?: AbortSignal) =>
-    new ReadPage(after, await fetchPage(after, Math.min(size(), left), signal));
-  // The reader waits for this page, so it cannot leave before the page is there.
-  let next = options.start ? Promise.resolve(options.start) : request(options.after);
-  try {
-    for (;;) {
-      const page = await next;
-      onPage?.(page);
-      const walked = seen.take(page);
-      left -= walked.offsets.length;
-      const goesOn = page.hasNextPage && left > 0;
-      const isStalled = goesOn && stalls.isStalled(walked, seen);
-      if (goesOn && !isStalled && readsAhead) {
-        next = request(page.endCursor, leaving.signal);
-        // It may fail while the reader works, and nothing awaits it yet.
-        next.catch(() => {});
-      }
-      yield walked;
-      if (isStalled) throw stalled();
-      if (!goesOn) return;
-      if (!readsAhead) next = request(page.endCursor);
+class Walk<R> {
+  readonly #list: PagedList<R>;
+  readonly #options: WalkOptions<R>;
+  readonly #fetchPage: FetchPage<R>;
+  readonly #leaving = new AbortController();
+  /** Undefined if the list has no index that helps. */
+  readonly #ahead: PagesAhead<R> | undefined;
+  /** A part of a list is too little for an index or a total. */
+  readonly #isWhole: boolean;
+  readonly #seen = new Seen();
+  /** The number of records still needed. */
+  #left: number;
+  /** The cursors of the pages that were returned since the last one that was read from the cursor of the page before. */
+  #returned: (string | null)[] = [];
+  /** Undefined if the last page was not read in sequence. */
+  #stalls: Stalls | undefined;
+
+  constructor(list: PagedList<R>, options: WalkOptions<R>) {
+    const { after, start, records = Infinity } = options;
+    this.#list = list;
+    this.#options = options;
+    this.#fetchPage = list.size.fetching(list.fetchPage);
+    this.#isWhole = after === null && !start && records === Infinity;
+    this.#left = records;
+    const index = list.indexes.get(list.name);
+    if (index && canReadAhead(index, list.size.limit, records)) {
+      const { concurrency } = list;
+      const read = (at: string | null) => this.#readInFull(at);
+      this.#ahead = new PagesAhead({ index, after, concurrency, read });
     }
-  } finally {
-    leaving.abort(WALK_LEFT);
+  }
+
+  async *pages(): WalkedPages<R> {
+    const { readsAhead = true } = this.#options;
+    const { name, indexes, totals } = this.#list;
+    const builder = this.#isWhole ? new IndexBuilder() : undefined;
+    const keepTotal = this.#isWhole ? totals?.begin(name) : undefined;
+    try {
+      let next = this.#first();
+      for (;;) {
+        const page = await next;
+        builder?.add(page);
+        const walked = this.#seen.take(page);
+        this.#left -= walked.offsets.length;
+        const goesOn = page.hasNextPage && this.#left > 0;
+        if (goesOn && readsAhead) {
+          next = this.#behind(walked);
+          // It may fail while the reader works, and nothing awaits it yet.
+          next.catch(() => {});
+        }
+        yield walked;
+        if (!goesOn) break;
+        if (!readsAhead) next = this.#behind(walked);
+      }
+    } finally {
+      this.#leaving.abort(WALK_LEFT);
+    }
+    // Not reached if the walk fails or its reader leaves.
+    if (builder) indexes.keep(name, builder.finish());
+    keepTotal?.(this.#seen.count);
+  }
+
+  async #first(): Promise<ReadPage<R>> {
+    const { after, start } = this.#options;
+    this.#returned = [after];
+    if (start) return start;
+    const size = this.#ahead?.isIndexed ? this.#list.size.limit : this.#size;
+    // The reader waits for this page, so it cannot leave before the page is there.
+    const first = this.#fetchPage(after, size);
+    this.#ahead?.begin(this.#left);
+    return new ReadPage(after, await first);
+  }
+
+  /** Returns the page behind one that was just returned. */
+  async #behind(walked: WalkedPage<R>): Promise<ReadPage<R>> {
+    const { page } = walked;
+    if (this.#ahead && this.#seen.idsAreUnique) {
+      const following = await this.#ahead.following(page, this.#left);
+      if (following) {
+        this.#returned.push(following.after);
+        this.#stalls = undefined;
+        return following;
+      }
+      // Records without an id would be returned twice.
+      const again = page.identities.areUnique ? await this.#readEndAgain() : undefined;
+      if (again?.identities.areUnique) {
+        this.#returned = [again.after];
+        return again;
+      }
+    }
+    this.#stalls ??= new Stalls(page.after);
+    if (this.#stalls.isStalled(walked, this.#seen)) throw stalled();
+    this.#returned = [page.endCursor];
+    return this.#request(page.endCursor, this.#size);
+  }
+
+  /**
+   * Reads the last returned page again, to continue from there. It may have been read long ago: if its cursor is an
+   * offset, and records before it were removed since, then records that were never returned have moved in front of
+   * it. So if the page repeats no returned record, an earlier page is read instead.
+   *
+   * The first of these pages is used whatever it holds: a record that is removed between two pages read in turn is
+   * lost once, as in any walk page by page, and not again at each page that was read ahead.
+   *
+   * @returns undefined if the page was just read, or if the service refuses all these cursors by now
+   * @throws the failure of the page
+   */
+  async #readEndAgain(): Promise<ReadPage<R> | undefined> {
+    const cursors = this.#returned;
+    if (cursors.length === 1) return undefined;
+    for (let back = 1; back < cursors.length; back *= 2) {
+      const page = await this.#readAgain(cursors.at(-back)!);
+      if (page && this.#repeats(page)) return page;
+    }
+    return this.#readAgain(cursors[0]!);
+  }
+
+  async #readAgain(after: string | null): Promise<ReadPage<R> | undefined> {
+    const page = await unlessRefused(this.#readInFull(after));
+    return page instanceof CursorRefusedError ? undefined : page;
+  }
+
+  /** Whether the page repeats two returned records, or its only record: one of several may have been moved there. */
+  #repeats(page: ReadPage<R>): boolean {
+    const repeated = this.#seen.repeatedBy(page);
+    return (
+      page.identities.areUnique && repeated > 0 && repeated >= Math.min(2, page.records.length)
+    );
+  }
+
+  /** The number of records of a page that is read in sequence: less than the limit, if pages are to overlap. */
+  get #size(): number {
+    const { limit } = this.#list.size;
+    const overlaps = (this.#isWhole || this.#ahead) && limit >= SMALLEST_LIMIT;
+    return Math.min(overlaps ? limit - OVERLAP : limit, this.#left);
+  }
+
+  #readInFull(after: string | null): Promise<ReadPage<R>> {
+    return this.#request(after, this.#list.size.limit);
+  }
+
+  async #request(after: string | null, first: number): Promise<ReadPage<R>> {
+    const { signal } = this.#leaving;
+    signal.throwIfAborted();
+    return new ReadPage(after, await this.#fetchPage(after, first, signal));
   }
 }
-
-/**
- * The abort reason of pages that no reader needs any more. Created once: a new error with its stack would cost more
- * than the page that it ends.
- */
-export const WALK_LEFT = new DOMException('This walk has no reader left.', 'AbortError');
 
 /** The records that a walk has returned so far. */
 export class Seen {
@@ -132,7 +262,7 @@ class Stalls {
   }
 }
 
-export function stalled(): Error {
+function stalled(): Error {
   return codedError(
     'DRAIN_STALLED',
     'The recruiting service says that the list has a next page, but its cursor does not lead there. ' +

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import { cursorsOf, decodeCursor, type Position } from '../../src/paging/cursor.ts';
-import { walkList } from '../../src/paging/list-walk.ts';
+import { walkList } from '../../src/paging/walk.ts';
 import { WALK_AGAIN_MS } from '../../src/paging/look-up.ts';
 import { CursorRefusedError, PageFailedError } from '../../src/paging/page.ts';
 import { KINDS, SIZINGS, type Change } from '../service/list-model.ts';

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { walkList, type PagedList } from '../../src/paging/list-walk.ts';
+import { walkList, type PagedList } from '../../src/paging/walk.ts';
 import { IndexBuilder, PageIndexes } from '../../src/paging/page-index.ts';
 import { PageFailedError, ReadPage, SizeRefusedError, type Page } from '../../src/paging/page.ts';
 import { MINUTE } from '../support/random/manual-clock.ts';

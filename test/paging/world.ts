@@ -6,7 +6,7 @@ import {
 } from '../../src/paging/connection.ts';
 import type { Position } from '../../src/paging/cursor.ts';
 import { endOf } from '../../src/paging/drain.ts';
-import { walkList, type ListWalkOptions } from '../../src/paging/list-walk.ts';
+import { walkList, type WalkedPage, type WalkOptions } from '../../src/paging/walk.ts';
 import { LookUps, type LookUpList } from '../../src/paging/look-up.ts';
 import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
 import { PageIndexes } from '../../src/paging/page-index.ts';
@@ -14,7 +14,6 @@ import { PageSize } from '../../src/paging/page-size.ts';
 import { PageFailedError, type FetchPage, type Page } from '../../src/paging/page.ts';
 import { Totals } from '../../src/paging/totals.ts';
 import { WalkSlots } from '../../src/paging/walk-slots.ts';
-import type { WalkedPage } from '../../src/paging/walk.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
 import { ListModel, type Change, type Traits } from '../service/list-model.ts';
 
@@ -153,12 +152,12 @@ export class World {
   }
 
   /** Drains the list. */
-  async drain(part: ListWalkOptions<number> = { after: null }): Promise<number[]> {
+  async drain(part: WalkOptions<number> = { after: null }): Promise<number[]> {
     return (await recordsOf(walkList(this.list, part))).records;
   }
 
   /** Walks the list while requests are held; the walk may fail. */
-  walk(part: ListWalkOptions<number> = { after: null }, meanwhile: Partial<Meanwhile> = {}) {
+  walk(part: WalkOptions<number> = { after: null }, meanwhile: Partial<Meanwhile> = {}) {
     return this.during(() => recordsOf(walkList(this.list, part), (error) => error), meanwhile);
   }
 
@@ -251,7 +250,7 @@ export async function recordsOf<R>(
 /** A page of records that are their own ids. */
 export function pageOf<R extends string | null>(
   records: readonly R[],
-  { endCursor = 'x', hasNextPage = true, size = 50, bytes = 0 }: Partial<Page> = {},
+  { endCursor = 'x', hasNextPage = true, size = 50 }: Partial<Page> = {},
 ): Page<R> {
-  return { records, ids: records, hasNextPage, endCursor, size, bytes };
+  return { records, ids: records, hasNextPage, endCursor, size };
 }
