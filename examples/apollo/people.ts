@@ -29,7 +29,7 @@ export const PEOPLE = graphql(`
 /** The whole list, which grows with each part that arrives. */
 export const EVERYBODY = graphql(`
   query Everybody {
-    allPersons @stream(initialCount: 50) {
+    allPersons @stream {
       id
       firstName
     }

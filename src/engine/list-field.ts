@@ -114,7 +114,8 @@ export class ListField implements NestedFiller {
       const from = drained;
       drained += offsets.length;
       yield {
-        texts: offsets.map((offset) => page.page.records[offset]!.texts[0]!),
+        count: offsets.length,
+        text: this.#shared.textOf(page),
         errors: errorsIn(page, [this.key], from),
         resumeAfter: cursorAt(list.nameInCursors, endOf(page)!),
       };
@@ -342,7 +343,9 @@ interface Parent {
 }
 
 export interface DrainedPart {
-  readonly texts: readonly string[];
+  readonly count: number;
+  /** The records as JSON, with commas between them. */
+  readonly text: Buffer;
   readonly errors: readonly AnswerError[];
   /** The cursor of the last record: a caller whose connection breaks goes on behind it. */
   readonly resumeAfter: string;

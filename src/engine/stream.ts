@@ -1,25 +1,21 @@
 import type { DocumentNode, OperationDefinitionNode } from 'graphql';
-import {
-  hasIncremental,
-  streamAt,
-  type StreamArguments,
-} from '../schema/incremental-directives.ts';
+import { hasIncremental, streamAt } from '../schema/incremental-directives.ts';
 import { fragmentsOf, onlyOperation } from '../selections.ts';
-import { JsonText, type Answer, type AnswerError, type Path, type Piece } from './answer.ts';
+import type { Answer, AnswerError, Path, Piece } from './answer.ts';
 import type { Call } from './call.ts';
-import { ListField, type DrainedPart } from './list-field.ts';
+import { ListField } from './list-field.ts';
 import { selectedFields } from './selected-fields.ts';
 import { errorsAt } from './service-answer.ts';
 
 /** One payload of an answer in parts (the proposal of incremental delivery of 2022-08-24). */
 export interface Payload {
-  /** Set in the first payload: everything, with the first records of streamed lists. */
+  /** Set in the first payload: everything else; the streamed lists are empty in it. */
   readonly first?: Answer;
   readonly incremental?: readonly Increment[];
   readonly hasNext: boolean;
 }
 
-/** The further records of a list. */
+/** Some records of a list. */
 export interface Increment {
   /** Of the list, with the index of the first of these records at its end. */
   readonly path: Path;
@@ -32,8 +28,9 @@ export interface Increment {
 }
 
 /** A list that is streamed in a call. */
-interface StreamedList extends StreamArguments {
+interface StreamedList {
   readonly list: ListField;
+  readonly label: string | undefined;
 }
 
 /** Finds the lists of an operation that `@stream` asks to stream. */
@@ -60,9 +57,8 @@ export function streamedLists(
 }
 
 /**
- * Answers an operation in parts: first everything else with the first records of the streamed lists, then these lists
- * one after the other, a payload for each page. A page is requested when the payload before was taken, so the client
- * decides the pace.
+ * Answers an operation in parts: first everything else, with the streamed lists empty, then these lists one after the
+ * other, a payload for each page. A page is requested when the payload before was taken, so the client decides the pace.
  *
  * @param answerOthers answers everything else; the streamed lists are empty in it
  */
@@ -71,92 +67,35 @@ export async function* streamOperation(
   call: Call,
   answerOthers: () => Promise<Answer>,
 ): AsyncGenerator<Payload, void, undefined> {
-  const lists = streams.map((stream) => new OpenList(stream, call));
-  try {
-    const [answer] = await Promise.all([answerOthers(), ...lists.map((list) => list.begin())]);
-    const data = answer.data && { ...answer.data };
-    const errors = [...answer.errors];
-    for (const list of lists) {
-      if (data) data[list.key] = list.first;
-      errors.push(...list.firstErrors);
+  const first = await answerOthers();
+  yield { first, hasNext: Boolean(first.data) };
+  if (!first.data) return;
+  for (const [at, stream] of streams.entries()) {
+    const isLast = at === streams.length - 1;
+    let hasNext = true;
+    for await (const increment of incrementsOf(stream, call)) {
+      // An error ends the list.
+      hasNext = !isLast || increment.items !== undefined;
+      yield { incremental: [increment], hasNext };
     }
-    const open = data ? lists.filter((list) => list.isOpen) : [];
-    yield { first: { ...answer, data, errors, bytes: undefined }, hasNext: open.length > 0 };
-    for (const [at, list] of open.entries()) {
-      const isLast = at === open.length - 1;
-      let hasNext = true;
-      for await (const increment of list.rest()) {
-        // An error ends the list.
-        hasNext = !isLast || increment.items !== undefined;
-        yield { incremental: [increment], hasNext };
-      }
-      if (isLast && hasNext) yield { hasNext: false };
-    }
-  } finally {
-    await Promise.all(lists.map((list) => list.end()));
+    if (isLast && hasNext) yield { hasNext: false };
   }
 }
 
-/** A list on its way to the caller. */
-class OpenList {
-  readonly key: string;
-  /** Its first records; null if they could not be read. */
-  first: JsonText | null = JsonText.ofList([]);
-  firstErrors: readonly AnswerError[] = [];
-  /** Whether there may be more records. */
-  isOpen = true;
-  readonly #stream: StreamedList;
-  readonly #call: Call;
-  readonly #parts: AsyncGenerator<DrainedPart, void, undefined>;
-  #sent = 0;
-
-  constructor(stream: StreamedList, call: Call) {
-    this.key = stream.list.key;
-    this.#stream = stream;
-    this.#call = call;
-    this.#parts = stream.list.parts(call);
-  }
-
-  /** Reads the first page, if the list is to begin with some records. */
-  async begin(): Promise<void> {
-    if (!this.#stream.hasFirstPage) return;
-    try {
-      const { done, value } = await this.#parts.next();
-      if (done) {
-        this.isOpen = false;
-        return;
-      }
-      const text = value.texts.join(',');
-      this.#call.hold(value, text.length);
-      this.#sent = value.texts.length;
-      this.first = JsonText.ofList([text]);
-      this.firstErrors = value.errors;
-    } catch (error) {
-      this.isOpen = false;
-      this.first = null;
-      this.firstErrors = errorsAt(error, [this.key]);
+/** Yields the records of a list, page by page. An error ends it. */
+async function* incrementsOf(
+  { list, label }: StreamedList,
+  call: Call,
+): AsyncGenerator<Increment, void, undefined> {
+  let sent = 0;
+  try {
+    for await (const { count, text, errors, resumeAfter } of list.parts(call)) {
+      const path = [list.key, sent];
+      sent += count;
+      yield { path, label, items: [text], errors, extensions: { resumeAfter } };
     }
-  }
-
-  /** Yields the records that follow, page by page. An error ends it. */
-  async *rest(): AsyncGenerator<Increment, void, undefined> {
-    try {
-      for await (const part of this.#parts) yield this.#increment(part);
-    } catch (error) {
-      const path = [this.key];
-      const errors = errorsAt(error, path);
-      yield { path: [...path, this.#sent], label: this.#stream.label, items: undefined, errors };
-    }
-  }
-
-  async end(): Promise<void> {
-    await this.#parts.return();
-  }
-
-  #increment({ texts, errors, ...extensions }: DrainedPart): Increment {
-    const path = [this.key, this.#sent];
-    this.#sent += texts.length;
-    const { label } = this.#stream;
-    return { path, label, items: [texts.join(',')], errors, extensions };
+  } catch (error) {
+    const errors = errorsAt(error, [list.key]);
+    yield { path: [list.key, sent], label, items: undefined, errors };
   }
 }

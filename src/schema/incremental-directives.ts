@@ -8,7 +8,7 @@ Returns the records of an \`all…\` field of Query in parts to callers that acc
 they are read. Other callers get one whole answer.
 """
 directive @stream(
-  """0: the first part has no records. Any other number: it has those of the first page."""
+  """Has no effect: the first part has no records."""
   initialCount: Int = 0
   """False: the field is not streamed."""
   if: Boolean! = true
@@ -29,28 +29,19 @@ export function hasIncremental(document: DocumentNode): boolean {
   return has;
 }
 
-export interface StreamArguments {
-  /** Whether the first part has the records of the first page. */
-  readonly hasFirstPage: boolean;
-  readonly label: string | undefined;
-}
-
 /**
- * The arguments of the field's `@stream`; undefined without one, or if its `if` is false.
+ * The label of the field's `@stream`; undefined without a `@stream`, or if its `if` is false.
  *
  * @throws GraphQLError
  */
 export function streamAt(
   { directives = [] }: FieldNode,
   variables: Readonly<Record<string, unknown>>,
-): StreamArguments | undefined {
+): { readonly label: string | undefined } | undefined {
   const stream = directives.find(isIncremental);
   if (!stream) return undefined;
   const values = getArgumentValues(GraphQLStreamDirective, stream, { ...variables });
-  const { if: condition, initialCount, label } = values;
+  const { if: condition, label } = values;
   if (condition === false) return undefined;
-  return {
-    hasFirstPage: initialCount !== 0,
-    label: (label as string | null | undefined) ?? undefined,
-  };
+  return { label: (label as string | null | undefined) ?? undefined };
 }

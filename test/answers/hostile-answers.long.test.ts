@@ -20,7 +20,7 @@ const QUERIES = [
   '{ applicantsConnection(last: 5) { nodes { __typename } pageInfo { hasPreviousPage } } }',
   '{ openings(first: 3) { items { id candidates { items { id rank history { items { at } } } } } } }',
   `{ _entities(representations: [${PEOPLE}]) { ... on Candidate { id rank extra } } }`,
-  '{ allActiveCandidates @stream(initialCount: 2) { id rank extra } }',
+  '{ allActiveCandidates @stream { id rank extra } }',
   'mutation { rename(id: 3, name: "Candidate 3") { id name score } }',
   '{ __proto__: me { constructor: id toString: __typename } }',
 ];

@@ -98,7 +98,7 @@ test('urql shows more of a stream with each part', async () => {
     fetchOptions: { headers: credential() },
   });
   const lengths: number[] = [];
-  const query = '{ allPersons @stream(label: "all", initialCount: 50) { id } }';
+  const query = '{ allPersons @stream(label: "all") { id } }';
   const ids = await new Promise<unknown[]>((done) => {
     client.query<AllPersons>(query, {}).subscribe(({ data, hasNext }) => {
       lengths.push(data?.allPersons.length ?? 0);
@@ -106,7 +106,7 @@ test('urql shows more of a stream with each part', async () => {
     });
   });
   expect(ids).toEqual(everybody());
-  expect(lengths[0]).toBe(50);
+  expect(lengths.slice(0, 2)).toEqual([0, 50]);
   expect(lengths).toEqual(lengths.toSorted((left, right) => left - right));
   expect(new Set(lengths).size).toBeGreaterThan(2);
 });

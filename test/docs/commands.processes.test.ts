@@ -61,7 +61,7 @@ test('the other commands of the documentation end without an error, and its requ
     expect(JSON.parse(stdout)).toEqual({ data: expect.anything() });
   }
   const stream = await documented.run(blockWith('docs/clients.md', 'curl -N'));
-  expect(stream.stdout).toMatch(/"allPersons":\[\{"id":.*\}\][^]*"hasNext":false\}/);
+  expect(stream.stdout).toMatch(/"items":\[\{"id":.*\}\][^]*"hasNext":false\}/);
 });
 
 const OF_THE_GATEWAY = [

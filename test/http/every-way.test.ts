@@ -628,7 +628,7 @@ const ANSWERED: readonly Answer[] = [
     'a stream',
     {
       headers: { accept: IN_PARTS },
-      ...query('{ allCandidates(limit: 60) @stream(initialCount: 2) { id } }'),
+      ...query('{ allCandidates(limit: 60) @stream { id } }'),
     },
     '"hasNext":false}\r\n-----\r\n',
   ],

@@ -23,8 +23,7 @@ export const CONFIG = {
 } satisfies TestGatewayOptions['config'];
 
 export const PAGE = '{ persons(first: 3) { items { id firstName } } }';
-export const STREAM =
-  '{ allPersons(limit: 120) @stream(label: "rows", initialCount: 2) { id firstName } }';
+export const STREAM = '{ allPersons(limit: 120) @stream(label: "rows") { id firstName } }';
 
 /** A gateway with these plugins, until the end of the test. */
 export async function startWith(

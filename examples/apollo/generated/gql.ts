@@ -15,11 +15,11 @@ import type { TypedDocumentNode as DocumentNode } from '@graphql-typed-document-
  */
 type Documents = {
     "\n  query People($first: Int, $after: String, $last: Int, $before: String) {\n    personsConnection(first: $first, after: $after, last: $last, before: $before) {\n      totalCount\n      edges {\n        cursor\n        node {\n          id\n          firstName\n        }\n      }\n      pageInfo {\n        hasNextPage\n        hasPreviousPage\n        startCursor\n        endCursor\n      }\n    }\n  }\n": typeof types.PeopleDocument,
-    "\n  query Everybody {\n    allPersons @stream(initialCount: 50) {\n      id\n      firstName\n    }\n  }\n": typeof types.EverybodyDocument,
+    "\n  query Everybody {\n    allPersons @stream {\n      id\n      firstName\n    }\n  }\n": typeof types.EverybodyDocument,
 };
 const documents: Documents = {
     "\n  query People($first: Int, $after: String, $last: Int, $before: String) {\n    personsConnection(first: $first, after: $after, last: $last, before: $before) {\n      totalCount\n      edges {\n        cursor\n        node {\n          id\n          firstName\n        }\n      }\n      pageInfo {\n        hasNextPage\n        hasPreviousPage\n        startCursor\n        endCursor\n      }\n    }\n  }\n": types.PeopleDocument,
-    "\n  query Everybody {\n    allPersons @stream(initialCount: 50) {\n      id\n      firstName\n    }\n  }\n": types.EverybodyDocument,
+    "\n  query Everybody {\n    allPersons @stream {\n      id\n      firstName\n    }\n  }\n": types.EverybodyDocument,
 };
 
 /**
@@ -43,7 +43,7 @@ export function graphql(source: "\n  query People($first: Int, $after: String, $
 /**
  * The graphql function is used to parse GraphQL queries into a document that can be used by GraphQL clients.
  */
-export function graphql(source: "\n  query Everybody {\n    allPersons @stream(initialCount: 50) {\n      id\n      firstName\n    }\n  }\n"): (typeof documents)["\n  query Everybody {\n    allPersons @stream(initialCount: 50) {\n      id\n      firstName\n    }\n  }\n"];
+export function graphql(source: "\n  query Everybody {\n    allPersons @stream {\n      id\n      firstName\n    }\n  }\n"): (typeof documents)["\n  query Everybody {\n    allPersons @stream {\n      id\n      firstName\n    }\n  }\n"];
 
 export function graphql(source: string) {
   return (documents as any)[source] ?? {};

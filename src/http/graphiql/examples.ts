@@ -49,7 +49,7 @@ function drained({ all, nodeType }: Adapter): Parts | undefined {
 sent as the pages of the service arrive.
 For all of it, leave out limit; above 500
 records, a credential needs the scope "drain".`,
-      `query ${titled(all.field)} { ${all.field}(limit: 500) @stream(initialCount: 50) { ${someOf(nodeType)} } }`,
+      `query ${titled(all.field)} { ${all.field}(limit: 500) @stream { ${someOf(nodeType)} } }`,
     ]
   );
 }
