@@ -154,21 +154,21 @@ export function codedError(
   return error;
 }
 
-/** What callers may learn of an error whose message is for the operator. */
-interface ForCallers {
-  /** Seconds after which the same request may succeed. */
-  readonly retryAfter: number;
-  /** Whether it cannot succeed before the operator acts. */
-  readonly needsOperator: boolean;
+interface OperatorErrorOptions {
+  /** Whether the same request cannot succeed before the operator acts. Default: false */
+  readonly needsOperator?: boolean;
+  /** Seconds after which it may succeed. Default: 60 if the operator has to act, otherwise 10 */
+  readonly retryAfter?: number;
+  readonly cause?: unknown;
 }
 
 /**
  * An error whose message is for the operator: it names settings, commands or files, or the state of the tokens.
- * `http/error-policy.ts` logs it; callers get the code, the id of the request, and the facts that `forCallers` allows.
+ * `http/error-policy.ts` logs it; callers get the code, the id of the request, and `messageForCallers`.
  */
 export class OperatorError extends GraphQLError {
   override name = 'OperatorError';
-  readonly forCallers: ForCallers;
+  readonly needsOperator: boolean;
 
   constructor(
     code: ErrorCode,
@@ -177,32 +177,20 @@ export class OperatorError extends GraphQLError {
       needsOperator = false,
       retryAfter = needsOperator ? 60 : 10,
       cause,
-    }: Partial<ForCallers> & { readonly cause?: unknown } = {},
+    }: OperatorErrorOptions = {},
   ) {
     super(message, { extensions: { code, retryAfter } });
-    this.forCallers = { retryAfter, needsOperator };
+    this.needsOperator = needsOperator;
     if (cause !== undefined) this.cause = cause;
-  }
-
-  /** Copies the error for another caller. */
-  copy(): OperatorError {
-    const { message, extensions, forCallers, cause } = this;
-    const copy = new OperatorError(extensions['code'] as ErrorCode, message, {
-      ...forCallers,
-      cause,
-    });
-    Object.assign(copy.extensions, extensions);
-    return copy;
   }
 }
 
 /** Returns the message that a caller may read. */
 export function messageForCallers(error: GraphQLError): string {
   if (!(error instanceof OperatorError)) return error.message;
-  const { needsOperator, retryAfter } = error.forCallers;
-  return needsOperator
+  return error.needsOperator
     ? 'The recruiting service is temporarily unavailable, until the operator of this gateway has acted.'
-    : `The recruiting service is temporarily unavailable. Try again in ${retryAfter} s.`;
+    : `The recruiting service is temporarily unavailable. Try again in ${String(error.extensions['retryAfter'])} s.`;
 }
 
 /** Creates the error for a request that is not a GraphQL request: its status is 400, whatever the caller accepts. */

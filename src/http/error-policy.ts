@@ -86,11 +86,11 @@ type OperatorMask = (error: GraphQLError, origin: OperatorError, exchange: Faili
 function maskOperatorErrors(log: Logger): OperatorMask {
   const reported = new WeakSet<Failing>();
   return (error, origin, exchange) => {
-    const { message, forCallers } = origin;
+    const { message, needsOperator } = origin;
     const { requestId } = exchange;
     if (!reported.has(exchange)) {
       reported.add(exchange);
-      log[forCallers.needsOperator ? 'error' : 'warn']({ requestId, err: origin }, UNAVAILABLE);
+      log[needsOperator ? 'error' : 'warn']({ requestId, err: origin }, UNAVAILABLE);
     }
     const forCaller = error.message === message ? messageForCallers(origin) : undefined;
     return withId(error, requestId, forCaller);

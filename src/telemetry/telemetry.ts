@@ -66,16 +66,13 @@ function upstreamTelemetry(
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     registers: [registry],
   });
-  const waiting = new Gauge({
-    name: 'recruiting_upstream_requests_waiting',
-    help: 'Requests that wait for their turn: at most UPSTREAM_CONCURRENCY have one.',
-    labelNames: ['priority'],
-    registers: [],
-    collect() {
-      for (const [priority, count] of Object.entries(load().waiting)) this.set({ priority }, count);
-    },
+  gauges(registry, {
+    recruiting_upstream_requests_waiting: [
+      'Requests that wait for their turn: at most UPSTREAM_CONCURRENCY have one.',
+      () => load().waiting,
+      'priority',
+    ],
   });
-  registry.registerMetric(waiting);
   const breaker = new Gauge({
     name: 'recruiting_upstream_breaker_open',
     help: '1 while the circuit breaker is open: the service is down, and requests are refused except for occasional probes.',
@@ -166,18 +163,15 @@ function tokenTelemetry(health: () => TokenHealth | undefined, registry: Registr
       'Seconds until the refresh token ends, 0 when the tokens are lost. Absent without tokens.',
       () => health()?.refreshSecondsLeft,
     ],
+    recruiting_token_trouble: [
+      '1 while the tokens have this trouble, which the log and tokens status explain.',
+      () => {
+        const troubles = health()?.troubles ?? [];
+        return Object.fromEntries(TROUBLES.map((each) => [each, troubles.includes(each) ? 1 : 0]));
+      },
+      'trouble',
+    ],
   });
-  const trouble = new Gauge({
-    name: 'recruiting_token_trouble',
-    help: '1 while the tokens have this trouble, which the log and tokens status explain.',
-    labelNames: ['trouble'],
-    registers: [],
-    collect() {
-      const troubles = health()?.troubles ?? [];
-      for (const each of TROUBLES) this.set({ trouble: each }, troubles.includes(each) ? 1 : 0);
-    },
-  });
-  registry.registerMetric(trouble);
   const exchanges = new Counter({
     name: 'recruiting_token_exchanges_total',
     help: 'Exchanges of the refresh token by this process, by outcome: granted, invalid-grant, unsent (certainly nothing was processed) or unclear.',
@@ -187,19 +181,28 @@ function tokenTelemetry(health: () => TokenHealth | undefined, registry: Registr
   return (outcome: string): void => exchanges.inc({ outcome });
 }
 
-type GaugeEntry = readonly [help: string, value: () => number | undefined];
+type GaugeEntry = readonly [
+  help: string,
+  value: () => number | undefined | Readonly<Record<string, number>>,
+  label?: string,
+];
 
-/** @param entries by name. A value that is undefined is unknown, which is not 0: its series is left out */
+/**
+ * @param entries by name. A value that is undefined is unknown, which is not 0: its series is left out. Several values
+ *   are those of a label
+ */
 function gauges(registry: Registry, entries: Readonly<Record<string, GaugeEntry>>): void {
-  for (const [name, [help, value]] of Object.entries(entries)) {
+  for (const [name, [help, value, label]] of Object.entries(entries)) {
     const gauge = new Gauge({
       name,
       help,
+      labelNames: label === undefined ? [] : [label],
       registers: [],
       collect() {
         const now = value();
         if (now === undefined) this.remove();
-        else this.set(now);
+        else if (typeof now === 'number') this.set(now);
+        else for (const [of, count] of Object.entries(now)) this.set({ [label!]: of }, count);
       },
     });
     registry.registerMetric(gauge);

@@ -1,5 +1,4 @@
 import { GraphQLError } from 'graphql';
-import { OperatorError } from '../errors.ts';
 import { authorize, type BearerTokens } from './authorize.ts';
 import { breaker } from './breaker.ts';
 import { openConnections, type ConnectionsParts } from './connections.ts';
@@ -65,13 +64,7 @@ function answerOf(outcome: Outcome): UpstreamAnswer {
 
 /** Copies an error for each caller: a path, a status and a code are later written into it. */
 function copyOf(error: GraphQLError): GraphQLError {
-  if (error instanceof OperatorError) return error.copy();
-  const { message, path, originalError, extensions, cause } = error;
-  const copy = new GraphQLError(message, {
-    path: path ?? null,
-    originalError: originalError ?? null,
-    extensions: { ...extensions },
-  });
-  if (cause !== undefined) copy.cause = cause;
-  return copy;
+  const properties = Object.getOwnPropertyDescriptors(error);
+  properties.extensions.value = { ...error.extensions };
+  return Object.create(Object.getPrototypeOf(error) as object, properties) as GraphQLError;
 }
