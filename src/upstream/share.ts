@@ -1,7 +1,7 @@
 import type { OutgoingRequest, Outcome, Send, Sender } from './request.ts';
 
 /**
- * Sends equal concurrent queries once; what they share is the answer. An interactive query does not wait for the same
+ * Sends equal concurrent queries once; what they share is the answer. Very long ones are not compared. An interactive query does not wait for the same
  * query of a drain. Queries that start after a mutation never join one that started before it: the answer of that one
  * may be older than what the mutation changed.
  */
@@ -16,8 +16,8 @@ export function shareQueries(next: Send): Send {
     sender.signal.throwIfAborted();
     if (request.kind === 'mutation') return mutate(request, sender);
     const queries = inFlight[sender.priority];
-    const key = sharingKey(request);
-    if (key === undefined) return next(request, sender);
+    const { body: key } = request;
+    if (key.length > LONGEST_KEY) return next(request, sender);
     let shared = queries.get(key);
     if (!shared) {
       const begun = new SharedQuery(() => {
@@ -49,11 +49,6 @@ export function shareQueries(next: Send): Send {
 
 /** Characters. V8 hashes longer strings by their length only, so that a map with many of them would be slow. */
 const LONGEST_KEY = 16_383;
-
-/** Returns the key of a request in a map: its body. Undefined if that is too long to be shared. */
-function sharingKey({ body }: OutgoingRequest): string | undefined {
-  return body.length > LONGEST_KEY ? undefined : body;
-}
 
 /**
  * One query, sent for all callers that join it. It is aborted when all of them have left. Once it is over it holds
