@@ -26,14 +26,14 @@ import { walkList, type PagedList, type WalkedPage, type WalkedPages } from '../
 import { causeOf, type FetchPage } from '../paging/page.ts';
 import { walkBehind } from '../paging/resume.ts';
 import { walkInTurn } from '../paging/walk-slots.ts';
-import { hasFields, LARGEST_PAGE, type Adapter } from '../schema/derived.ts';
+import { hasFields, LARGEST_PAGE, type Adapter, type DerivedList } from '../schema/derived.ts';
 import { JsonText, withPath, type AnswerError, type FieldValue, type Path } from './answer.ts';
 import type { Call, Requester } from './call.ts';
 import { ConnectionShape } from './connection-shape.ts';
 import type { Shared } from './shared.ts';
 import { ListPages } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
-import type { ListDerivation, NestedFiller, PreparedOperation } from './prepared-operation.ts';
+import type { NestedFiller, PreparedOperation } from './prepared-operation.ts';
 import { selectionsBelow, type SelectedField } from './selected-fields.ts';
 import { errorsAt } from './service-answer.ts';
 
@@ -55,7 +55,7 @@ export class ListField implements NestedFiller {
   constructor(
     shared: Shared,
     prepared: PreparedOperation,
-    derived: ListDerivation,
+    derived: DerivedList,
     field: SelectedField,
   ) {
     const { adapter, kind, name } = derived;

@@ -10,7 +10,7 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import { codedError } from '../errors.ts';
-import { objectTypesOf, type DerivedField, type ListKind } from '../schema/derived.ts';
+import { objectTypesOf, type DerivedList } from '../schema/derived.ts';
 import type { AllowedMutations } from '../schema/served/served-schema.ts';
 import { fragmentsOf, onlyOperation, type Fragments } from '../selections.ts';
 import type { FieldValue } from './answer.ts';
@@ -35,7 +35,7 @@ export interface PreparedOperation {
   readonly compileNested: CompileNested;
 }
 
-export type CompileNested = (derived: ListDerivation, field: SelectedField) => NestedFiller;
+export type CompileNested = (derived: DerivedList, field: SelectedField) => NestedFiller;
 
 /** Answers the derived field of a nested list for one parent. */
 export interface NestedFiller {
@@ -45,11 +45,9 @@ export interface NestedFiller {
 
 /** A derived field of a nested list, as a caller selects it. */
 interface NestedField {
-  readonly derived: ListDerivation;
+  readonly derived: DerivedList;
   readonly node: FieldNode;
 }
-
-export type ListDerivation = DerivedField<ListKind>;
 
 /**
  * Prepares an operation of a document, which is valid: removes `@stream`, and replaces the derived fields of nested lists.

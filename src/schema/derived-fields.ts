@@ -11,9 +11,8 @@ import {
   objectTypesOf,
   type Adapter,
   type DerivedField,
-  type DerivedKind,
+  type DerivedList,
   type Entity,
-  type ListKind,
 } from './derived.ts';
 
 interface DerivedParts {
@@ -41,7 +40,7 @@ export function derivedFields({ root, adapters, entities }: DerivedParts): Deriv
 }
 
 /** The fields that are derived from one list. */
-export function fieldsOfList(adapter: Adapter): DerivedField<ListKind>[] {
+export function fieldsOfList(adapter: Adapter): DerivedList[] {
   return (['all', 'connection'] as const).flatMap((kind) => {
     const name = adapter[kind]?.field;
     return name === undefined ? [] : [{ kind, parent: adapter.parent, name, adapter }];
@@ -49,32 +48,38 @@ export function fieldsOfList(adapter: Adapter): DerivedField<ListKind>[] {
 }
 
 /** What the definitions of derived fields depend on. */
-interface SdlScope {
+interface SdlParts {
   /** The upstream under served names. */
   readonly schema: GraphQLSchema;
   /** The served name of Relay's `PageInfo`. */
   readonly pageInfo: string;
-  /** The adapters by their connection types. */
-  readonly lists: ReadonlyMap<string | undefined, readonly Adapter[]>;
 }
 
-/** What a kind of derived field means for the schema. */
-interface Meaning<Field> {
-  /** Its definition, with documentation for GraphiQL. */
-  readonly sdl: (field: Field, scope: SdlScope) => string;
-  /** The types that it needs beside those of the service, by name. Default: none. */
-  readonly types?: (field: Field, scope: SdlScope) => Readonly<Record<string, string>>;
-  /** The types and fields of the service, such as `Person.id`, that it reads whatever is selected of it. Default: none. */
-  readonly reads?: (field: Field, schema: GraphQLSchema) => readonly string[];
+/** The definitions of all derived fields, and of the types that they need, with documentation for GraphiQL. */
+export function derivedSdl(fields: readonly DerivedField[], parts: SdlParts): string {
+  const { pageInfo } = parts;
+  const connected = fields.flatMap((field) => (field.kind === 'connection' ? [field.adapter] : []));
+  const lists = Map.groupBy(connected, ({ connection }) => connection!.type);
+  const extended = Map.groupBy(fields, ({ parent }) => parent);
+  return [
+    ...(connected.length > 0 ? [pageInfoType(pageInfo)] : []),
+    ...Array.from(lists.values(), (adapters) => connectionTypes(adapters, pageInfo)),
+    ...fields.flatMap(routerTypes),
+    ...Array.from(extended, ([parent, all]) => {
+      const definitions = all.map((field) => definitionOf(field, parts.schema));
+      return `extend type ${parent} {\n${definitions.join('\n')}\n}`;
+    }),
+  ].join('\n');
 }
 
-const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
-  all: {
-    sdl: ({ name, adapter }, { schema }) => {
-      const { connection } = adapter;
+function definitionOf(field: DerivedField, schema: GraphQLSchema): string {
+  const { name } = field;
+  switch (field.kind) {
+    case 'all': {
+      const { connection, recordType, name: list } = field.adapter;
       return `
   """
-  All records of \`${adapter.name}\`, each once and in order. The gateway reads the list page by page and returns it as one list.
+  All records of \`${list}\`, each once and in order. The gateway reads the list page by page and returns it as one list.
   Null with an error if the list cannot be read to its end, or if the operation drains more records than \`DRAIN_MAX_ITEMS\` of
   the gateway in total, 100,000 by default.
   """
@@ -83,17 +88,13 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
     limit: Int
     """Start after this record: ${connection ? `a cursor of \`${connection.field}\`, or ` : ''}the \`resumeAfter\` of an error."""
     after: String
-    ${filtersOf(adapter, schema)}
-  ): ${print(astFromType(new GraphQLList(adapter.recordType)))}${deprecationOf(adapter)}`;
-    },
-    reads: ({ adapter }, schema) => [...placesOfList(adapter), ...placesOfRecords(adapter, schema)],
-  },
-  connection: {
-    sdl: ({ name, adapter }, { schema }) => {
-      const { type } = adapter.connection!;
+    ${filtersOf(field.adapter, schema)}
+  ): ${print(astFromType(new GraphQLList(recordType)))}${deprecationOf(field.adapter)}`;
+    }
+    case 'connection':
       return `
   """
-  The records of \`${adapter.name}\` as a Relay connection: up to \`CONNECTION_MAX\` of the gateway at a time, 500 by default, with
+  The records of \`${field.adapter.name}\` as a Relay connection: up to \`CONNECTION_MAX\` of the gateway at a time, 500 by default, with
   a cursor on every edge that resumes exactly after it.
   """
   ${name}(
@@ -105,92 +106,78 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
     last: Int
     """End before the edge with this cursor. Far from the start of the list this costs as much as \`totalCount\`."""
     before: String
-    ${filtersOf(adapter, schema)}
-  ): ${type}${deprecationOf(adapter)}`;
-    },
-    types: ({ adapter }, scope) => ({
-      [scope.pageInfo]: pageInfoType(scope.pageInfo),
-      [adapter.connection!.type]: connectionTypes(adapter, scope),
-    }),
-    reads: ({ adapter }, schema) => [
-      ...placesOfList(adapter),
-      ...placesOfRecords(adapter, schema),
-      `${adapter.pageType.name}.${adapter.count}`,
-    ],
-  },
-  service: {
-    sdl: ({ name }) => `
+    ${filtersOf(field.adapter, schema)}
+  ): ${field.adapter.connection!.type}${deprecationOf(field.adapter)}`;
+    case 'service':
+      return `
   """For routers: what this subgraph offers to a supergraph."""
-  ${name}: _Service!`,
-    types: () => ({
-      _Service: `
-"""For routers: what this subgraph offers to a supergraph."""
-type _Service {
-  """The schema as SDL, with the directives of Federation 2."""
-  sdl: String!
-}`,
-    }),
-  },
-  entities: {
-    sdl: ({ name }) => `
+  ${name}: _Service!`;
+    case 'entities':
+      return `
   """
   For routers: records by their ids, in the order of the representations; null for a record that does not exist.
   """
   ${name}(
     """The \`__typename\` and the \`id\` of each record."""
     representations: [_Any!]!
-  ): [_Entity]!`,
-    types: ({ entities }) => ({
-      _Any: `
-"""For routers: the \`__typename\` and the \`id\` of a record."""
-scalar _Any`,
-      _Entity: `
-"""For routers: the types whose records other subgraphs can refer to."""
-union _Entity = ${entities.map(({ type }) => type.name).join(' | ')}`,
-    }),
-    reads: ({ entities, parent }) => entities.flatMap((entity) => placesOfLookup(entity, parent)),
-  },
-  record: {
-    sdl: ({ name, entity }) => {
-      const { type, idType, lookup } = entity;
+  ): [_Entity]!`;
+    case 'record': {
+      const { type, idType, lookup } = field.entity;
       const serviceId = lookup?.kind === 'id' ? getNullableType(lookup.argument.type) : idType;
       return `
   """
-  ${describeLookup(entity)}
+  ${describeLookup(field.entity)}
   """
   ${name}(
     """The id, as the service returns it."""
     id: ${String(serviceId)}!
   ): ${type.name}`;
-    },
-    reads: ({ entity, parent }) => placesOfLookup(entity, parent),
-  },
-};
+    }
+  }
+}
 
-/** The type definitions of all derived fields, and of the types that they need. */
-export function derivedSdl(fields: readonly DerivedField[], scope: Omit<SdlScope, 'lists'>) {
-  const connected = fields.flatMap((field) => (field.kind === 'connection' ? [field.adapter] : []));
-  const lists = Map.groupBy(connected, ({ connection }) => connection?.type);
-  const write = { ...scope, lists };
-  const types = Object.assign(
-    {},
-    ...fields.map((field) => meaningOf(field).types?.(field, write)),
-  ) as object;
-  const extended = Array.from(
-    Map.groupBy(fields, ({ parent }) => parent),
-    ([parent, group]) =>
-      `extend type ${parent} {\n${group.map((field) => meaningOf(field).sdl(field, write)).join('\n')}\n}`,
-  );
-  return [...Object.values(types), ...extended].join('\n');
+function routerTypes(field: DerivedField): string[] {
+  if (field.kind === 'service') {
+    return [
+      `
+"""For routers: what this subgraph offers to a supergraph."""
+type _Service {
+  """The schema as SDL, with the directives of Federation 2."""
+  sdl: String!
+}`,
+    ];
+  }
+  if (field.kind !== 'entities') return [];
+  return [
+    `
+"""For routers: the \`__typename\` and the \`id\` of a record."""
+scalar _Any
+
+"""For routers: the types whose records other subgraphs can refer to."""
+union _Entity = ${field.entities.map(({ type }) => type.name).join(' | ')}`,
+  ];
 }
 
 /** The types and fields of the service that a derived field reads, whatever is selected of it. */
 export function placesReadBy(field: DerivedField, schema: GraphQLSchema): readonly string[] {
-  return meaningOf(field).reads?.(field, schema) ?? [];
-}
-
-function meaningOf<Kind extends DerivedKind>({ kind }: DerivedField<Kind>) {
-  return KINDS[kind] as Meaning<DerivedField>;
+  switch (field.kind) {
+    case 'all':
+    case 'connection': {
+      const { adapter } = field;
+      const counted = field.kind === 'connection' && adapter.count;
+      return [
+        ...placesOfList(adapter),
+        ...placesOfRecords(adapter, schema),
+        ...(counted ? [`${adapter.pageType.name}.${counted}`] : []),
+      ];
+    }
+    case 'record':
+      return placesOfLookup(field.entity, field.parent);
+    case 'entities':
+      return field.entities.flatMap((entity) => placesOfLookup(entity, field.parent));
+    case 'service':
+      return [];
+  }
 }
 
 /** The field of a list, and the type and the field of its pages. */
@@ -240,10 +227,10 @@ type ${name} {
 }`;
 
 /** All lists of a node share them: a record may be null if it may be null in one of the lists. */
-function connectionTypes({ connection, nodeType }: Adapter, { pageInfo, lists }: SdlScope): string {
+function connectionTypes(lists: readonly Adapter[], pageInfo: string): string {
+  const { connection, nodeType } = lists[0]!;
   const { field, type, edge } = connection!;
-  const adapters = lists.get(type) ?? [];
-  const mayBeNull = adapters.some(({ recordType }) => !isNonNullType(recordType));
+  const mayBeNull = lists.some(({ recordType }) => !isNonNullType(recordType));
   const node = mayBeNull ? nodeType.name : `${nodeType.name}!`;
   const orNull = mayBeNull ? ' Null if the service returns null in the list.' : '';
   return `

@@ -144,27 +144,24 @@ export interface Entity {
 
 export type EntityLookup = ByIdField | { readonly kind: 'list'; readonly adapter: Adapter };
 
-/**
- * A field that the gateway adds to those of the service. What each kind means for the schema is in `derived-fields.ts`, and
- * how it is answered in `engine/plan.ts`: a new kind does not compile until it is there.
- */
-export type DerivedField<Kind extends DerivedKind = DerivedKind> = Extract<
-  | DerivedFrom<ListKind, { readonly adapter: Adapter }>
-  | DerivedFrom<'record', { readonly entity: Entity }>
-  | DerivedFrom<'entities', { readonly entities: readonly Entity[] }>
-  | DerivedFrom<'service', object>,
-  { readonly kind: Kind }
->;
+/** A field that the gateway adds to those of the service. A new kind does not compile until it has all of its parts. */
+export type DerivedField =
+  | DerivedList
+  | (Place & { readonly kind: 'record'; readonly entity: Entity })
+  | (Place & { readonly kind: 'entities'; readonly entities: readonly Entity[] })
+  | (Place & { readonly kind: 'service' });
 
-/** `allPersons`, `personsConnection`, `person(id)`, and for routers `_entities` and `_service`. */
-export type DerivedKind = ListKind | 'record' | 'entities' | 'service';
+/** `allPersons`, or `personsConnection`. */
+export interface DerivedList extends Place {
+  readonly kind: 'all' | 'connection';
+  readonly adapter: Adapter;
+}
 
-export type ListKind = 'all' | 'connection';
-
-/** For several kinds, one type each. */
-type DerivedFrom<Kind extends DerivedKind, Source> = Kind extends DerivedKind
-  ? Source & { readonly kind: Kind; readonly parent: string; readonly name: string }
-  : never;
+interface Place {
+  /** The name of the type that has the field. */
+  readonly parent: string;
+  readonly name: string;
+}
 
 /** What was derived from a list or a type with an id, and why, for `schema explain`. */
 export interface Report {

@@ -18,7 +18,7 @@ import {
   type GraphQLInputType,
   type GraphQLSchema,
 } from 'graphql';
-import type { Adapter, DerivedField } from '../../src/schema/derived.ts';
+import type { Adapter, DerivedList } from '../../src/schema/derived.ts';
 import type { ServedSchema } from '../../src/schema/served/served-schema.ts';
 import { cursorOf } from './cursors.ts';
 
@@ -250,11 +250,7 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
     return { args: all.flatMap((arg) => randomly(arg)) };
   }
 
-  function drainArguments(
-    scope: Scope,
-    { adapter }: DerivedField<'all'>,
-    all: readonly GraphQLArgument[],
-  ) {
+  function drainArguments(scope: Scope, { adapter }: DerivedList, all: readonly GraphQLArgument[]) {
     const filters = filtersOf(adapter, all);
     const isWhole = scope.parents <= 3 && chance(30);
     const limit = isWhole ? WHOLE : upTo(chance(70) ? 5 : 40);
@@ -266,7 +262,7 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
 
   function connectionArguments(
     scope: Scope,
-    { adapter }: DerivedField<'connection'>,
+    { adapter }: DerivedList,
     all: readonly GraphQLArgument[],
   ) {
     const filters = filtersOf(adapter, all);
