@@ -19,7 +19,7 @@ import {
   type FetchPage,
   type Page,
 } from '../paging/page.ts';
-import { LARGEST_PAGE, type Adapter, type NestedAdapter } from '../schema/derived.ts';
+import { LARGEST_PAGE, type Adapter } from '../schema/derived.ts';
 import type { Asked, Requester } from './call.ts';
 import type { Shared } from './shared.ts';
 import { identityOf, type Identity } from './identity.ts';
@@ -80,7 +80,7 @@ export class ListPages {
     this.#shared = shared;
     this.#adapter = adapter;
     this.#result = new ResultUnion(adapter.result, shared.served.upstreamType);
-    this.#way = 'reach' in adapter ? new WayToParent(shared, adapter as NestedAdapter) : undefined;
+    this.#way = adapter.reach && new WayToParent(shared, adapter, adapter.reach);
     this.#identity = identityOf(shared.schema, adapter, places[0] ?? []);
     this.#keys = places.map((_, place) => (place === 0 ? 'items' : `_rs_items${place}`));
     this.#mends = places.map((selections) => {

@@ -1,6 +1,6 @@
 import { codedError } from '../errors.ts';
 import { PageFailedError } from '../paging/page.ts';
-import type { NestedAdapter } from '../schema/derived.ts';
+import type { Adapter, ByIdField } from '../schema/derived.ts';
 import type { Shared } from './shared.ts';
 import { ByIds } from './by-ids.ts';
 import { isJsonObject } from './json.ts';
@@ -11,10 +11,10 @@ import { valueBelow, type PlacedValue, type ServiceAnswer } from './service-answ
  * share a request.
  */
 export class WayToParent extends ByIds {
-  readonly #adapter: NestedAdapter;
+  readonly #adapter: Adapter;
 
-  constructor(shared: Shared, adapter: NestedAdapter) {
-    super(shared, adapter.reach);
+  constructor(shared: Shared, adapter: Adapter, reach: ByIdField) {
+    super(shared, reach);
     this.#adapter = adapter;
   }
 

@@ -114,12 +114,8 @@ export interface Adapter extends PagedField {
     { readonly field: string; readonly type: string; readonly edge: string } | undefined;
   /** The page size to begin with, from adapters.json. */
   readonly page: number | undefined;
-}
-
-/** An adapter whose parent is not the query root. */
-export interface NestedAdapter extends Adapter {
-  /** The field by which its parent is requested again. */
-  readonly reach: ByIdField;
+  /** The field by which its parent is requested again; undefined for the query root. */
+  readonly reach: ByIdField | undefined;
 }
 
 /** A root field of the upstream that returns a record by its id. */

@@ -31,7 +31,7 @@ export interface Operation {
 
 /** What random operations are made of. */
 export interface Vocabulary {
-  readonly served: Pick<ServedSchema, 'schema' | 'derived' | 'adapters' | 'nested' | 'entities'>;
+  readonly served: Pick<ServedSchema, 'schema' | 'derived' | 'adapters' | 'entities'>;
   /** Whether there are also mutations. */
   readonly mutates?: boolean;
   /** Whether there are also the service's own directives, and operations that are not selected. */
@@ -42,7 +42,7 @@ export interface Vocabulary {
 
 /** The vocabulary of a schema to which nothing is added. */
 export function vocabularyOf(schema: GraphQLSchema): Vocabulary {
-  const served = { schema, derived: [], adapters: [], nested: [], entities: [] };
+  const served = { schema, derived: [], adapters: [], entities: [] };
   return { served, isForwarded: true, mutates: true };
 }
 
@@ -83,9 +83,7 @@ function oneOperation(world: Vocabulary, g: GeneratorValue, mark: string): Opera
   const { served, isForwarded = false, mutates = false, addedFields: added } = world;
   const { schema } = served;
   const derived = new Map(served.derived.map((each) => [`${each.parent}.${each.name}`, each]));
-  const paged = new Map(
-    [...served.adapters, ...served.nested].map((each) => [`${each.parent}.${each.name}`, each]),
-  );
+  const paged = new Map(served.adapters.map((each) => [`${each.parent}.${each.name}`, each]));
   const definitions: string[] = [];
   const variables: Record<string, unknown> = {};
   const fragments: { name: string; on: GraphQLCompositeType; text: string; scope: Scope }[] = [];

@@ -166,8 +166,8 @@ describe('SCHEMA_PREFIX', () => {
       expect.arrayContaining(['candidates', 'allCandidates', 'robot', 'hire']),
     );
     // Fields of other types keep their names, and so do those that are derived from them.
-    const { nested } = servedOffline(fullSdl, { prefix: 'Recruiting' });
-    expect(nested.map(({ all }) => all?.field)).toContain('allCandidates');
+    const { adapters } = servedOffline(fullSdl, { prefix: 'Recruiting' });
+    expect(adapters.map(({ all }) => all?.field)).toContain('allCandidates');
   });
 
   test.each([

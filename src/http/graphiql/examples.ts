@@ -18,12 +18,12 @@ export interface Example {
 /**
  * Worked examples for the tabs: one list, in each of the forms in which it is served. A caller with the scope `read`
  * may send all of them.
- *
- * @param adapters those of the query root
  */
 export function examples(adapters: readonly Adapter[]): readonly Example[] {
   // An example cannot guess the value of a filter.
-  const lists = adapters.filter(({ filters }) => !filters.some(isRequiredArgument));
+  const lists = adapters.filter(
+    ({ reach, filters }) => !reach && !filters.some(isRequiredArgument),
+  );
   const list =
     lists.find(({ all, connection }) => all && connection) ??
     lists.find(({ all, connection }) => all ?? connection) ??

@@ -1,26 +1,23 @@
 import { isInterfaceType, isNonNullType, type GraphQLSchema } from 'graphql';
-import {
-  fieldAt,
-  type Adapter,
-  type NestedAdapter,
-  type ByIdField,
-  type PagedField,
-  type Report,
-} from '../derived.ts';
+import { fieldAt, type Adapter, type ByIdField, type PagedField, type Report } from '../derived.ts';
 import type { ServedNames } from '../names.ts';
-import { reachParent } from './by-id.ts';
+import type { ByIdFields } from './by-id.ts';
 import { findLists, type FoundList } from './lists.ts';
 import { checkOverrides } from './check-overrides.ts';
 import type { Overrides } from './overrides.ts';
 import { describeResult } from './results.ts';
 
 interface AdapterPlan {
-  /** The adapters of the query root. */
   readonly adapters: readonly Adapter[];
-  readonly nested: readonly NestedAdapter[];
   /** Why fields were not derived, for warnings at the start. */
   readonly warnings: readonly string[];
   readonly reports: readonly Report[];
+}
+
+interface Deciding {
+  readonly names: ServedNames;
+  readonly overrides: Overrides;
+  readonly byId: ByIdFields;
 }
 
 /**
@@ -32,17 +29,15 @@ interface AdapterPlan {
  */
 export function planAdapters(
   schema: GraphQLSchema,
-  names: ServedNames,
-  overrides: Overrides,
+  { names, overrides, byId }: Deciding,
 ): AdapterPlan {
   const lists = findLists(schema, overrides.fields);
-  checkOverrides(overrides, schema, lists);
+  checkOverrides(overrides, schema, { lists, byId });
   const adapters: Adapter[] = [];
-  const nested: NestedAdapter[] = [];
   const warnings: string[] = [];
   const derived = new Set<string>();
   const reports = lists.map((list) => {
-    const choice = choose(list, overrides, schema);
+    const choice = choose(list, { overrides, byId }, schema);
     if (typeof choice === 'string') return reportOf(list, [choice]);
     const { paged, reach } = choice;
     const parent = list.parent.name;
@@ -70,13 +65,13 @@ export function planAdapters(
       page: overrides.fields[list.coordinate]?.page,
       all: all === undefined ? undefined : { field: all },
       connection: connection === undefined ? undefined : { field: connection, ...types! },
+      reach,
     };
-    if (reach) nested.push({ ...adapter, reach });
-    else adapters.push(adapter);
+    adapters.push(adapter);
     warnings.push(...clashes);
-    return reportOf(list, [...reasons(list, adapter), ...clashes], adapter, reach);
+    return reportOf(list, [...reasons(list, adapter), ...clashes], adapter);
   });
-  return { adapters, nested, warnings, reports };
+  return { adapters, warnings, reports };
 }
 
 /**
@@ -94,24 +89,27 @@ function connectionTypes({ nodeType }: PagedField, schema: GraphQLSchema, names:
 /** @returns the reason, as text, if nothing is derived */
 function choose(
   { coordinate, parent, verdict }: FoundList,
-  { fields, types }: Overrides,
+  { overrides, byId }: Omit<Deciding, 'names'>,
   schema: GraphQLSchema,
 ): { readonly paged: PagedField; readonly reach: ByIdField | undefined } | string {
   if (typeof verdict === 'string') return `${verdict}.`;
-  if (fields[coordinate]?.skip) return 'adapters.json skips it.';
+  if (overrides.fields[coordinate]?.skip) return 'adapters.json skips it.';
   if (parent === schema.getQueryType()) return { paged: verdict, reach: undefined };
   if (isInterfaceType(parent)) {
     return `${parent.name} is an interface, and fields are derived only for object types. Request it inside "... on" one of them.`;
   }
-  const reach = reachParent(schema, parent, types);
-  return typeof reach === 'string' ? reach : { paged: verdict, reach };
+  const reach = byId.get(parent);
+  if (reach) return { paged: verdict, reach };
+  return (
+    `further pages cannot be requested, because no root field returns a ${parent.name} by its id alone. ` +
+    `If one does, write it in adapters.json: "types": { "${parent.name}": { "byId": "…" } }.`
+  );
 }
 
 function reportOf(
   { coordinate }: FoundList,
   why: readonly string[],
-  { all, connection }: Partial<Adapter> = {},
-  reach?: ByIdField,
+  { all, connection, reach }: Partial<Adapter> = {},
 ): Report {
   const facts = {
     all: all?.field,

@@ -1,7 +1,7 @@
-import { isObjectType, type GraphQLSchema } from 'graphql';
+import { isObjectType, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
 import { OperatorMistakes } from '../../errors.ts';
-import { idOf, objectTypesOf } from '../derived.ts';
-import { canReturn, idArgument } from './by-id.ts';
+import { objectTypesOf } from '../derived.ts';
+import type { ByIdFields } from './by-id.ts';
 import { isCount, isIdentified, type FoundList } from './lists.ts';
 import { SUBJECT, type FieldOverride, type Overrides } from './overrides.ts';
 
@@ -13,7 +13,7 @@ import { SUBJECT, type FieldOverride, type Overrides } from './overrides.ts';
 export function checkOverrides(
   { fields, types }: Overrides,
   schema: GraphQLSchema,
-  lists: readonly FoundList[],
+  { lists, byId: found }: { readonly lists: readonly FoundList[]; readonly byId: ByIdFields },
 ): void {
   const query = schema.getQueryType()!;
   refuse([
@@ -21,7 +21,7 @@ export function checkOverrides(
       mistakesOfField(place, override, schema, lists).map((why) => `fields.${place}: ${why}`),
     ),
     ...Object.entries(types).flatMap(([name, { byId }]) =>
-      isFoundBy(byId, name, schema)
+      byId === null || byId === undefined || found.has(schema.getType(name) as GraphQLObjectType)
         ? []
         : [`types.${name}.byId: ${query.name}.${byId} does not return ${name} by its id alone.`],
     ),
@@ -74,13 +74,4 @@ function mistakesOfField(
       : [`${identity} is not a scalar field of ${nodeType.name} that identifies a record.`]),
     ...(isUncounted ? [`${pageType.name} has no field ${count}: Int for the count.`] : []),
   ];
-}
-
-/** Whether a root field returns the type by its id. @param byId null or undefined: none has to */
-function isFoundBy(byId: string | null | undefined, name: string, schema: GraphQLSchema): boolean {
-  if (byId === null || byId === undefined) return true;
-  const type = schema.getType(name);
-  const field = schema.getQueryType()!.getFields()[byId];
-  if (!isObjectType(type) || !idOf(type) || !field) return false;
-  return canReturn(schema, field, type) && idArgument(field) !== undefined;
 }

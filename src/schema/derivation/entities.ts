@@ -17,8 +17,7 @@ import {
 } from '../derived.ts';
 import { fieldsOfList } from '../derived-fields.ts';
 import { fieldName, type ServedNames } from '../names.ts';
-import { bestOf, byIdField } from './by-id.ts';
-import type { Overrides } from './overrides.ts';
+import { bestOf, type ByIdFields } from './by-id.ts';
 import { describeResult } from './results.ts';
 
 interface EntityPlan {
@@ -29,9 +28,8 @@ interface EntityPlan {
 }
 
 interface Derived {
-  /** The adapters of the query root. */
   readonly adapters: readonly Adapter[];
-  readonly types: Overrides['types'];
+  readonly byId: ByIdFields;
   readonly names: ServedNames;
 }
 
@@ -42,17 +40,20 @@ interface Derived {
  */
 export function planEntities(
   schema: GraphQLSchema,
-  { adapters, types, names }: Derived,
+  { adapters, byId: found, names }: Derived,
 ): EntityPlan {
   const query = schema.getQueryType()!;
   const root = query.name;
   const taken = new Set([
     ...Object.keys(query.getFields()),
-    ...adapters.flatMap(fieldsOfList).map(({ name }) => name),
+    ...adapters
+      .filter(({ reach }) => !reach)
+      .flatMap(fieldsOfList)
+      .map(({ name }) => name),
   ]);
   const warnings: string[] = [];
   const planned = identifiedTypes(schema).map((type) => {
-    const byId = byIdField(schema, type, types);
+    const byId = found.get(type);
     const adapter = byId ? undefined : listOf(schema, type, adapters);
     const lookup: EntityLookup | undefined = byId ?? (adapter && { kind: 'list', adapter });
     const why = byId ? whyById(byId.result) : adapter ? IN_LIST : NOT_FOUND;
@@ -102,7 +103,8 @@ function listOf(
   adapters: readonly Adapter[],
 ): Adapter | undefined {
   const usable = adapters.filter(
-    ({ nodeType, filters, identity }) =>
+    ({ reach, nodeType, filters, identity }) =>
+      !reach &&
       objectTypesOf(schema, nodeType).includes(type) &&
       !filters.some(isRequiredArgument) &&
       identity === 'id',

@@ -35,20 +35,26 @@ export function resultOf(
 }
 
 /**
- * Finds the record among the types of a result, a union or interface such as `union Person = PersonItem | PersonError`:
- * the only type that pages list; without such a type, the only one that has a plain `id`.
+ * Finds the record that a field returns: itself, or among the types of a result, a union or interface such as
+ * `union Person = PersonItem | PersonError`: the only type that pages list; without such a type, the only one that has a
+ * plain `id`.
  *
  * @returns undefined if there is no such type, or several
  */
-export function recordIn(
+export function recordOf(
   schema: GraphQLSchema,
   type: GraphQLOutputType,
 ): GraphQLObjectType | undefined {
+  const returned = getNullableType(type);
+  if (isObjectType(returned)) return returned;
   const members = membersOf(schema, type);
-  const listed = members.filter((member) => listedTypes(schema).has(member));
+  const onPages = members.length > 0 ? listedTypes(schema) : NONE;
+  const listed = members.filter((member) => onPages.has(member));
   const [record, ...others] = (listed.length > 0 ? listed : members).filter(idOf);
   return others.length === 0 ? record : undefined;
 }
+
+const NONE: ReadonlySet<GraphQLNamedType> = new Set();
 
 /** A text for `schema explain`. */
 export function describeResult({ type, success, failures }: Result): string {
@@ -56,17 +62,11 @@ export function describeResult({ type, success, failures }: Result): string {
   return `${success.name} is one of the types of ${type.name}${errors.join('')}.`;
 }
 
-const listed = new WeakMap<GraphQLSchema, ReadonlySet<GraphQLNamedType>>();
-
 /** The types that pages list. */
 function listedTypes(schema: GraphQLSchema): ReadonlySet<GraphQLNamedType> {
-  const known = listed.get(schema);
-  if (known) return known;
   const types = typesWithFields(schema)
     .filter((type) => isObjectType(type) && isPage(type))
     .map((page) => getNamedType(page.getFields()['items']!.type))
     .flatMap((type) => [type, ...membersOf(schema, type)]);
-  const onPages = new Set<GraphQLNamedType>(types);
-  listed.set(schema, onPages);
-  return onPages;
+  return new Set<GraphQLNamedType>(types);
 }

@@ -4,10 +4,11 @@ import type { Executor } from '@graphql-tools/utils';
 import { wrapSchema } from '@graphql-tools/wrap';
 import { parse, type DocumentNode, type GraphQLSchema, assertValidSchema } from 'graphql';
 import { planAdapters } from '../derivation/adapters.ts';
+import { byIdFields } from '../derivation/by-id.ts';
 import { planEntities } from '../derivation/entities.ts';
 import { findLists } from '../derivation/lists.ts';
 import { readOverrides, scopesByPlace } from '../derivation/overrides.ts';
-import type { Adapter, DerivedField, Entity, NestedAdapter, Report } from '../derived.ts';
+import type { Adapter, DerivedField, Entity, Report } from '../derived.ts';
 import { derivedFields, derivedSdl } from '../derived-fields.ts';
 import { fieldScopes, type ScopesByPlace } from '../field-scopes.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
@@ -32,9 +33,7 @@ export interface ServedSchema {
   readonly pageInfo: string;
   /** The served name of one of the upstream's mutations. */
   readonly servedMutation: (field: string) => string;
-  /** The adapters of the query root. */
   readonly adapters: readonly Adapter[];
-  readonly nested: readonly NestedAdapter[];
   /** The types whose records other subgraphs can refer to. */
   readonly entities: readonly Entity[];
   /** All fields that the gateway adds to the service's schema. */
@@ -91,12 +90,13 @@ export function serveSnapshot(
   const subschema: SubschemaConfig = { schema: snapshot, transforms, executor: neverExecuted };
   const upstream = wrapSchema({ ...subschema, executor });
   const adapted = readOverrides(overrides);
-  const plan = planAdapters(upstream, names, adapted);
-  const { adapters, nested } = plan;
+  const byId = byIdFields(upstream, adapted.types);
+  const plan = planAdapters(upstream, { names, overrides: adapted, byId });
+  const { adapters } = plan;
   const root = snapshot.getQueryType()!.name;
-  const planned = planEntities(upstream, { adapters, names, types: adapted.types });
+  const planned = planEntities(upstream, { adapters, names, byId });
   const { entities } = planned;
-  const derived = derivedFields({ root, adapters: [...adapters, ...nested], entities });
+  const derived = derivedFields({ root, adapters, entities });
   const writtenScopes = scopesByPlace(adapted);
   const scopes = fieldScopes(writtenScopes, upstream, derived);
   const pageInfo = names.type(RELAY_PAGE_INFO);
@@ -105,7 +105,7 @@ export function serveSnapshot(
     typeDefs: [
       rootsOf(snapshot),
       parse(derivedSdl(derived, { schema: upstream, pageInfo })),
-      ...(adapters.length + nested.length > 0 ? [INCREMENTAL] : []),
+      ...(adapters.length > 0 ? [INCREMENTAL] : []),
     ],
     assumeValidSDL: true,
   });
@@ -120,7 +120,6 @@ export function serveSnapshot(
     servedMutation: names.derived,
     pageInfo,
     adapters,
-    nested,
     entities,
     derived,
     scopes,
