@@ -13,15 +13,6 @@ import { OperatorMistake } from '../errors.ts';
 /** Relay reserves this name: no other type may have it (Relay, cursor connections, 5). */
 export const RELAY_PAGE_INFO = 'PageInfo';
 
-/** The fields of Query that a router requests from a subgraph (Federation, subgraph specification). */
-const ROUTER_FIELDS: readonly string[] = ['_service', '_entities'];
-
-export const ROUTER_TYPES: readonly string[] = ['_Any', '_Entity', '_Service'];
-
-export function isRouterField(field: string): boolean {
-  return ROUTER_FIELDS.includes(field);
-}
-
 /** The names under which types and root fields are served. */
 export interface ServedNames {
   /** The prefixed name of a type. */
@@ -42,29 +33,23 @@ export interface ServedNames {
 
 /**
  * The names under which the upstream's types and root fields are served. The root types keep their names. A prefix is
- * put before all other types, and before the fields of the root types. `PageInfo` becomes `UpstreamPageInfo` if connections
- * are served: the name is Relay's, and shared across a supergraph.
+ * put before all other types, and before the fields of the root types. `PageInfo` becomes `UpstreamPageInfo`: the name is
+ * Relay's, and shared across a supergraph.
  *
  * @param prefix of SCHEMA_PREFIX, or empty
- * @param servesConnections whether `PageInfo` is Relay's
- * @throws OperatorMistake if a new name is taken, or the upstream has names that a supergraph needs
+ * @throws OperatorMistake if a new name is taken
  */
-export function servedNames(
-  snapshot: GraphQLSchema,
-  prefix: string,
-  servesConnections: boolean,
-): ServedNames {
+export function servedNames(snapshot: GraphQLSchema, prefix: string): ServedNames {
   const derived = (name: string) =>
     prefix === '' ? name : fieldName(prefix) + name.charAt(0).toUpperCase() + name.slice(1);
   const query = snapshot.getQueryType();
   const fields = new Map(
     Object.keys(query?.getFields() ?? {}).map((name) => [derived(name), name]),
   );
-  if (prefix === '') checkNames(snapshot);
   const served = new Map(
     Object.values(snapshot.getTypeMap()).map((type) => {
       const { name } = type;
-      const free = servesConnections && name === RELAY_PAGE_INFO ? `Upstream${name}` : name;
+      const free = name === RELAY_PAGE_INFO ? `Upstream${name}` : name;
       return [name, keepsName(type, snapshot) ? name : prefix + free] as const;
     }),
   );
@@ -99,28 +84,11 @@ export function servedNames(
   };
 }
 
-/** Types with the names of root types would be taken for these in SDL, and each subgraph has those of routers. */
-function checkNames(snapshot: GraphQLSchema): void {
-  const fields = Object.keys(snapshot.getQueryType()?.getFields() ?? {}).filter(isRouterField);
-  const types = [...ROOTS, ...ROUTER_TYPES].filter((name) => {
-    const type = snapshot.getType(name);
-    return type && !keepsName(type, snapshot);
-  });
-  const [taken] = [...fields, ...types];
-  if (taken === undefined) return;
-  throw new OperatorMistake(
-    `The service has ${taken} of its own, but a supergraph needs that name for another purpose. ` +
-      'Set SCHEMA_PREFIX, which renames it, or remove it from the schema snapshot.',
-  );
-}
-
 /** The name of a type as a field: `Person` becomes `person`, `HRPerson` becomes `hrPerson`. */
 export function fieldName(type: string): string {
   const [capitals = ''] = /^[A-Z]+(?=[A-Z][a-z])|^[A-Z]+(?![a-z])|^[A-Z]/.exec(type) ?? [];
   return capitals.toLowerCase() + type.slice(capitals.length);
 }
-
-const ROOTS = ['Query', 'Mutation', 'Subscription'];
 
 /** Transforms that rename read only the document. */
 const NO_CONTEXT = {} as DelegationContext;

@@ -99,8 +99,6 @@ const renamedRoots = `${readFileSync('schema/upstream.graphql', 'utf8')
   .replace('schema {', '"All about people." schema { mutation: MutationRoot')
   .replaceAll(/\bQuery\b/g, 'QueryRoot')}
   type MutationRoot { rename(id: ID!): Person }`;
-const sharedPageInfo = `type Query { info: PageInfo }
-  type PageInfo { hasNextPage: Boolean! hasPreviousPage: Boolean! startCursor: String endCursor: String }`;
 const badges = `
   extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key"])
   type PersonItem @key(fields: "id") { id: Int! colour: String }
@@ -131,12 +129,6 @@ test.each<[string, string, string[], RegExp[]]>([
     renamedRoots,
     [reviewsSdl()],
     [/type Query \{[^}]*allPersons/, /type Mutation \{/, /^(?![^]*QueryRoot)/],
-  ],
-  [
-    'whose PageInfo is shared with Relay composes with that of others',
-    sharedPageInfo,
-    [reviewsSdl()],
-    [/info: PageInfo/],
   ],
 ])('a subgraph %s', (_, snapshot, others, expected) => {
   const subgraphs = [servedOffline(snapshot).subgraphSdl(), ...others].map((sdl, index) => ({

@@ -17,7 +17,6 @@ import {
 } from 'graphql';
 import type { Entity } from '../derived.ts';
 import { addScopes, type ScopesByPlace } from '../field-scopes.ts';
-import { isRouterField, ROUTER_TYPES } from '../names.ts';
 
 /** By the names of types, and the coordinates of fields. */
 type Directives = ReadonlyMap<string, readonly ConstDirectiveNode[]>;
@@ -35,6 +34,9 @@ function directive(name: string, args: Readonly<Record<string, unknown>> = {}): 
       })),
   };
 }
+
+/** What a router requests from each subgraph by itself (Federation, subgraph specification). */
+const ROUTER_NAMES = ['_service', '_entities', '_Any', '_Entity', '_Service'];
 
 interface SubgraphParts {
   readonly entities: readonly Entity[];
@@ -63,7 +65,7 @@ export function subgraphSdl(
   const definitions = document.definitions.flatMap((node): DefinitionNode[] => {
     if (node.kind === Kind.DIRECTIVE_DEFINITION) return [];
     if (!isTypeDefinitionNode(node)) return [node];
-    return ROUTER_TYPES.includes(node.name.value) ? [] : [marked(node)];
+    return ROUTER_NAMES.includes(node.name.value) ? [] : [marked(node)];
   });
   const hasOneOf = Object.values(schema.getTypeMap()).some(
     (type) => isInputObjectType(type) && type.isOneOf,
@@ -79,7 +81,7 @@ export function subgraphSdl(
     const type = node.name.value;
     if (!('fields' in node)) return withDirectives(node, type);
     const served = (node.fields ?? []).filter(
-      ({ name }) => type !== root || !isRouterField(name.value),
+      ({ name }) => type !== root || !ROUTER_NAMES.includes(name.value),
     );
     const fields = served.map((field) => withDirectives(field, `${type}.${field.name.value}`));
     return { ...withDirectives(node, type), fields } as TypeDefinitionNode;
