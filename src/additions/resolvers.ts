@@ -129,7 +129,8 @@ export function guardFields(schema: GraphQLSchema): void {
     for (const field of Object.values(type.getFields())) {
       const resolve =
         field.resolve === resolveMerged ? ofService(resolveMerged as Resolver) : field.resolve;
-      if (resolve) field.resolve = settling(resolve, field.type);
+      const isList = isListType(getNullableType(field.type));
+      if (resolve) field.resolve = isList ? settling(resolve, field.type) : resolve;
     }
   }
 }
