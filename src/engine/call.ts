@@ -29,7 +29,7 @@ export interface CallOrigin {
   readonly context?: object | undefined;
 }
 
-interface BudgetOwner {
+export interface BudgetOwner {
   readonly name: string;
   /** Whether the caller has the scope `drain`. */
   readonly mayDrain: boolean;

@@ -7,7 +7,7 @@ import {
   type Answer,
   type AnswerError,
 } from '../engine/answer.ts';
-import type { Call, CallOrigin, CallVariables } from '../engine/call.ts';
+import type { Call, CallVariables } from '../engine/call.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Plan } from '../engine/plan.ts';
 import type { Increment, Payload } from '../engine/stream.ts';
@@ -27,13 +27,9 @@ import {
   type Results,
 } from './results.ts';
 
-/** A checked operation, with everything that its plan needs. */
+/** A checked operation, with the values of its variables. */
 export interface Ready extends Asked<Plan> {
   readonly variables: CallVariables;
-  /** The name whose minute of pages the operation is charged to, and whether one operation may cost many pages. */
-  readonly budgetOwner: NonNullable<CallOrigin['budgetOwner']>;
-  /** What resolvers get as their context. */
-  readonly context: object;
 }
 
 interface AnswersParts {
@@ -105,43 +101,15 @@ export function createAnswers({ engine, mask: maskFor }: AnswersParts) {
   };
 
   function begin(ready: Ready) {
-    const { exchange, variables, budgetOwner, context } = ready;
+    const { exchange, variables } = ready;
     const { plan, isIncremental } = ready.operation;
     const accepts = acceptedBy(ready);
-    const call = engine.createCall(variables, new RequestOrigin(exchange, budgetOwner, context));
+    const call = engine.createCall(variables, exchange);
     exchange.onEnd(() => call.end());
     const payloads = isIncremental && accepts.parts ? plan.stream(call) : undefined;
     // If they are not read, because the caller leaves or a plugin fails, nothing else ends a walk that only they need.
     if (payloads) exchange.onEnd(() => void payloads.return().catch(() => {}));
     return { accepts, plan, call, payloads };
-  }
-}
-
-/**
- * A class, since V8 makes a shape of its own for each object literal with a getter: an old object that keeps all of a
- * request until the next full collection, which took a third of the CPU of a page.
- */
-class RequestOrigin implements CallOrigin {
-  readonly budgetOwner: Ready['budgetOwner'];
-  readonly context: object;
-  readonly #exchange: Exchange;
-
-  constructor(exchange: Exchange, budgetOwner: Ready['budgetOwner'], context: object) {
-    this.budgetOwner = budgetOwner;
-    this.context = context;
-    this.#exchange = exchange;
-  }
-
-  get caller() {
-    return this.#exchange.caller;
-  }
-
-  get cause() {
-    return this.#exchange.cause;
-  }
-
-  get signal(): AbortSignal {
-    return this.#exchange.signal;
   }
 }
 

@@ -1,9 +1,5 @@
 import { isIP } from 'node:net';
-import type { Ready } from './answers.ts';
-import type { Exchange } from './exchange.ts';
-import type { Inbound } from './inbound.ts';
-
-type BudgetOwner = Ready['budgetOwner'];
+import type { Exchange, Stage } from './exchange.ts';
 
 /**
  * Finds the owner of the budget that an operation is charged to. If callers need no credential, their address
@@ -11,24 +7,25 @@ type BudgetOwner = Ready['budgetOwner'];
  *
  * @param trustProxy whether `X-Forwarded-For` is trusted
  */
-export function budgetOwner(trustProxy: boolean): (exchange: Exchange) => BudgetOwner {
-  return ({ caller, inbound }) => {
-    if (caller) return { name: caller.name, mayDrain: caller.scopes.has('drain') };
-    const address = remoteAddress(inbound, trustProxy);
-    // It is unknown if the request came without a socket.
-    return { name: `address:${address ?? 'none'}`, mayDrain: true };
+export function budgetOwner(trustProxy: boolean): Stage {
+  return (exchange) => {
+    const { caller } = exchange;
+    exchange.budgetOwner = caller
+      ? { name: caller.name, mayDrain: caller.scopes.has('drain') }
+      : { name: `address:${remoteAddress(exchange, trustProxy)}`, mayDrain: true };
+    return undefined;
   };
 }
 
 /**
- * The IP address from which a request comes; undefined if it is not known.
+ * The IP address from which a request comes; undefined if it came without a socket.
  *
  * @param trustProxy whether `X-Forwarded-For` is trusted. Only its last entry is used: the proxy that is connected
  * here wrote that one, and the caller may have written all others
  */
-function remoteAddress(inbound: Inbound, trustProxy: boolean): string | undefined {
+function remoteAddress(exchange: Exchange, trustProxy: boolean): string | undefined {
   const last = trustProxy
-    ? inbound.header('x-forwarded-for')?.split(',').at(-1)?.trim()
+    ? exchange.header('x-forwarded-for')?.split(',').at(-1)?.trim()
     : undefined;
-  return last !== undefined && isIP(last) !== 0 ? last : inbound.peer;
+  return last !== undefined && isIP(last) !== 0 ? last : exchange.node?.req.socket.remoteAddress;
 }

@@ -58,8 +58,22 @@ export function createErrorPolicy({ log, forOperator }: ErrorPolicyParts) {
     mask,
     /** Answers an error that a stage threw. `extensions` are those of the answer, which plugins may have added. */
     refuse,
+    /**
+     * Ends an answer that has begun, or that could not even be refused. Logs its failure, because nothing else could
+     * report it.
+     *
+     * @returns what a reader through `fetch` gets instead of the error
+     */
+    cutOff: (exchange: Exchange, error: unknown): Error => {
+      const failure = exchange.hasLeft ? error : new Error(CUT_OFF, { cause: error });
+      const masked = mask(failure, exchange);
+      exchange.cutOff();
+      return masked;
+    },
   };
 }
+
+const CUT_OFF = 'An answer was cut off, because the rest of it could not be written.';
 
 /** A cache would repeat a refusal to callers that may have the answer. */
 const NOT_KEPT = { 'cache-control': 'no-store' };

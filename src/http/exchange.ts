@@ -1,18 +1,14 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Cause } from '../cause.ts';
+import type { BudgetOwner, CallOrigin } from '../engine/call.ts';
 import type { ErrorCode } from '../errors.ts';
-import type { Inbound } from './inbound.ts';
 import type { Reply } from './reply.ts';
 
 /**
  * One step of answering a request. It replies, or returns undefined so that the next stage continues. Errors that it
  * throws are answered as a refused GraphQL request. A stage that does not wait returns no promise.
- *
- * @param context what resolvers get as their context
  */
-export type Stage = (
-  exchange: Exchange,
-  context: object,
-) => Reply | undefined | Promise<Reply | undefined>;
+export type Stage = (exchange: Exchange) => Reply | undefined | Promise<Reply | undefined>;
 
 /** In their order; undefined for a stage that is switched off by the settings. */
 export type Stages = readonly (Stage | undefined)[];
@@ -43,16 +39,24 @@ interface Notes {
   outcome: Outcome | undefined;
 }
 
-/** Who a request is to everything that is done for it. */
-interface Identity {
-  /** In the log, in the answer and at the service. */
-  readonly requestId: string;
-  readonly cause: Cause | undefined;
+/** A request over a socket, as Node and the frameworks on top of it pass it to their handlers. */
+export interface NodeMessages {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
 }
 
 /** One request and its answer, from when it arrives until the answer is complete or the caller has left. */
-export class Exchange {
-  readonly inbound: Inbound;
+export class Exchange implements CallOrigin {
+  readonly method: string;
+  /** The path as it was sent, up to the question mark. */
+  readonly path: string;
+  /** The text after the question mark; empty without one. */
+  readonly query: string;
+  /** Undefined through `fetch`. */
+  readonly node: NodeMessages | undefined;
+  /** Undefined over a socket. */
+  readonly fetched: Request | undefined;
+  /** In the log, in the answer and at the service. */
   readonly requestId: string;
   readonly cause: Cause | undefined;
   /** Headers of the answer, whichever stage replies. Names in lower case. */
@@ -64,31 +68,49 @@ export class Exchange {
   };
   /** Set by the authentication; undefined if callers need no credential. */
   caller: Caller | undefined;
+  budgetOwner: BudgetOwner = { name: '', mayDrain: false };
+  /** What resolvers get as their context. */
+  context: object = {};
+  /** The response that the gateway made; undefined before. */
+  response: Response | undefined;
+  /** Whether that is a stream. */
+  isStreaming = false;
   #stoppedBy: 'caller' | 'gateway' | undefined;
-  #leaving: (() => void)[] | undefined;
   #ending: (() => void)[] | undefined;
   #hasEnded = false;
-  #signal: AbortController | undefined;
+  #stopping: AbortController | undefined;
 
-  constructor(inbound: Inbound, { requestId, cause }: Identity) {
-    this.inbound = inbound;
+  constructor(from: NodeMessages | Request, telemetry: ExchangeTelemetry) {
+    if (from instanceof Request) {
+      const { pathname, search } = new URL(from.url);
+      this.method = from.method;
+      this.path = pathname;
+      this.query = search.slice(1);
+      this.fetched = from;
+    } else {
+      const { method = '', url = '' } = from.req;
+      const mark = url.indexOf('?');
+      this.method = method;
+      this.path = mark < 0 ? url : url.slice(0, mark);
+      this.query = mark < 0 ? '' : url.slice(mark + 1);
+      this.node = from;
+    }
+    const { requestId, cause } = telemetry.begun(this);
     this.requestId = requestId;
     this.cause = cause;
     this.replyHeaders = { 'x-request-id': requestId };
-    if (inbound.fetched) this.#leaveBy(inbound.fetched.signal);
   }
 
-  get method(): string {
-    return this.inbound.method;
+  /** The name by which the caller addresses this server; undefined without one, as HTTP/1.0 allows. */
+  get host(): string | undefined {
+    return this.header('host') ?? (this.fetched && new URL(this.fetched.url).host);
   }
 
-  get path(): string {
-    return this.inbound.path;
-  }
-
-  /** @param name in lower case */
+  /** Headers are read when they are asked for, because most requests need only a few. @param name in lower case */
   header(name: string): string | undefined {
-    return this.inbound.header(name);
+    if (!this.node) return this.fetched!.headers.get(name) ?? undefined;
+    const value = this.node.req.headers[name];
+    return typeof value === 'object' ? value.join(', ') : value;
   }
 
   /** Whether the caller left before the answer was complete. */
@@ -96,23 +118,13 @@ export class Exchange {
     return this.#stoppedBy === 'caller';
   }
 
-  /**
-   * Calls the listener when the caller leaves before the answer is complete, or the answer is cut off; at once if that
-   * has already happened.
-   */
-  onLeave(listener: () => void): void {
-    if (this.#stoppedBy) listener();
-    else (this.#leaving ??= []).push(listener);
-  }
-
-  /** Aborted when the caller leaves or the answer is cut off. Created on first use, because `onLeave` costs less. */
+  /** Aborted when the caller leaves before the answer is complete, or the answer is cut off. Created on first use. */
   get signal(): AbortSignal {
-    if (!this.#signal) {
-      const controller = new AbortController();
-      this.#signal = controller;
-      this.onLeave(() => controller.abort(CALLER_LEFT));
+    if (!this.#stopping) {
+      this.#stopping = new AbortController();
+      if (this.#stoppedBy) this.#stopping.abort(CALLER_LEFT);
     }
-    return this.#signal.signal;
+    return this.#stopping.signal;
   }
 
   /** Calls the listener when the answer is complete or the caller has left; at once if that has already happened. */
@@ -143,16 +155,7 @@ export class Exchange {
   #stop(by: 'caller' | 'gateway'): void {
     if (this.#stoppedBy || this.#hasEnded) return;
     this.#stoppedBy = by;
-    for (const listener of this.#leaving ?? []) listener();
-    this.#leaving = undefined;
-  }
-
-  #leaveBy(signal: AbortSignal): void {
-    const leave = () => this.leave();
-    if (signal.aborted) return leave();
-    signal.addEventListener('abort', leave);
-    // The signal may outlive many requests.
-    this.onEnd(() => signal.removeEventListener('abort', leave));
+    this.#stopping?.abort(CALLER_LEFT);
   }
 }
 
@@ -161,7 +164,8 @@ export const CALLER_LEFT = new DOMException('The caller left.', 'AbortError');
 
 /** Measures and logs each exchange. */
 export interface ExchangeTelemetry {
-  begun(inbound: Inbound): Identity;
+  /** Identifies a request to everything that is done for it. */
+  begun(request: Pick<Exchange, 'header'>): Pick<Exchange, 'requestId' | 'cause'>;
   /**
    * Called once, when the answer is complete or the caller has left.
    *

@@ -1,14 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Request as YogaRequest } from '@whatwg-node/fetch';
 import { sendNodeResponse } from '@whatwg-node/server';
 import type { GraphQLSchema } from 'graphql';
-import { createYoga, type FetchAPI, type Plugin } from 'graphql-yoga';
+import { createYoga, type Plugin } from 'graphql-yoga';
 import type { ErrorPolicy } from './error-policy.ts';
 import { Exchange, type ExchangeTelemetry, type Stages } from './exchange.ts';
-import { Inbound, useOriginForm } from './inbound.ts';
-import { isStream, type Reply } from './reply.ts';
-import { responseOf, type Sending } from './response.ts';
+import { useOriginForm } from './origin-form.ts';
+import { respond } from './response.ts';
 
 interface HandlerParts {
   /** The offered schema: what callers see, with what a company adds. */
@@ -33,37 +31,52 @@ export type GatewayPlugin = Plugin<object, ServerContext>;
 /** The context that Yoga passes to every hook that belongs to a request, and to resolvers. */
 interface ServerContext {
   /** Yoga copies the contexts of requests through `fetch`, with their symbols. */
-  readonly [CONVERSATION]: Conversation;
+  readonly [EXCHANGE]: Exchange;
 }
 
-const CONVERSATION = Symbol('conversation');
+const EXCHANGE = Symbol('exchange');
+
+export function exchangeIn(context: object): Exchange {
+  return (context as ServerContext)[EXCHANGE];
+}
 
 export function createHandler({ schema, plugins, errors, telemetry }: HandlerParts): Handler {
   const yoga = yogaOf(schema, plugins);
   // Yoga is a proxy, and each access through it binds a function.
-  const { handleNodeRequestAndResponse, handleRequest, fetchAPI } = yoga;
-  const parts: ConversationParts = { fetchAPI, errors, endOfTurn: turns() };
+  const { handleNodeRequestAndResponse, handleRequest } = yoga;
+
+  /** Returns the response of Yoga. Refuses what Yoga throws: it would send the stacks of what its plugins throw. */
+  const answered = async (
+    exchange: Exchange,
+    handle: () => Response | Promise<Response>,
+  ): Promise<Response> => {
+    try {
+      const response = await handle();
+      if (response === exchange.response) return response;
+      return withHeaders(response, exchange.replyHeaders);
+    } catch (error) {
+      return respond(exchange, errors.refuse(exchange, error), errors.cutOff);
+    }
+  };
 
   const byNode = (req: IncomingMessage, res: ServerResponse): void => {
     useOriginForm(req);
-    const inbound = new Inbound({ req, res });
-    const exchange = new Exchange(inbound, telemetry.begun(inbound));
-    const conversation = new Conversation(exchange, parts);
+    const exchange = new Exchange({ req, res }, telemetry);
     // Not `once`, which adds two objects to each request: a response closes once.
     res.on('close', () => {
       if (!res.writableFinished) exchange.leave();
       exchange.end();
       telemetry.ended(exchange, res.headersSent ? res.statusCode : undefined);
     });
-    const context = { req, res, [CONVERSATION]: conversation };
+    const context = { req, res, [EXCHANGE]: exchange };
     const answer = async () => {
       try {
-        const response = await conversation.answered(() =>
+        const response = await answered(exchange, () =>
           handleNodeRequestAndResponse(req, res, context),
         );
         await sendNodeResponse(response, res, req, true);
       } catch (error) {
-        conversation.cutOff(error);
+        errors.cutOff(exchange, error);
         res.destroy();
       }
     };
@@ -73,26 +86,29 @@ export function createHandler({ schema, plugins, errors, telemetry }: HandlerPar
   const byFetch = (...args: Parameters<typeof fetch>): Promise<Response> => {
     const [input, init] = args;
     const request = input instanceof Request && !init ? input : new Request(input, init);
-    const inbound = new Inbound(request);
-    const exchange = new Exchange(inbound, telemetry.begun(inbound));
-    const conversation = new Conversation(exchange, parts);
+    const exchange = new Exchange(request, telemetry);
     return new Promise((resolve, reject) => {
       let status: number | undefined;
       exchange.onEnd(() => telemetry.ended(exchange, status));
-      exchange.onLeave(() => {
+      const leave = () => {
+        exchange.leave();
         exchange.end();
         reject(request.signal.reason as Error);
-      });
-      const context = { [CONVERSATION]: conversation };
+      };
+      if (request.signal.aborted) leave();
+      request.signal.addEventListener('abort', leave);
+      // The signal may outlive many requests.
+      exchange.onEnd(() => request.signal.removeEventListener('abort', leave));
       const answer = async () => {
-        const response = await conversation.answered(() => handleRequest(request, context));
+        const context = { [EXCHANGE]: exchange };
+        const response = await answered(exchange, () => handleRequest(request, context));
         ({ status } = response);
         // Everything except a stream is now the caller's.
-        if (!conversation.streams) exchange.end();
+        if (!exchange.isStreaming) exchange.end();
         resolve(response);
       };
       answer().catch((error: unknown) => {
-        reject(conversation.cutOff(error));
+        reject(errors.cutOff(exchange, error));
         exchange.end();
       });
     });
@@ -132,110 +148,30 @@ class UnparsedRequest extends YogaRequest {
 const NO_ADDRESS = ' ';
 
 /**
- * Sends replies that become ready in one turn of the event loop together, in its check phase. Sending wakes a reader's
- * process if it sleeps, and this costs more than anything else about a small reply.
- */
-function turns(): () => Promise<void> {
-  let turn: Promise<void> | undefined;
-  return () =>
-    (turn ??= nextTurn().finally(() => {
-      turn = undefined;
-    }));
-}
-
-export function conversationIn(context: object): Conversation {
-  return (context as ServerContext)[CONVERSATION];
-}
-
-/**
  * Makes a plugin of stages, one after the other: they run before anything of the request is parsed by Yoga or by other
  * plugins. One plugin for several, because each hook of Yoga has its cost.
  */
-export function plugin(...all: Stages) {
+export function plugin({ refuse, cutOff }: Refusing, ...all: Stages) {
   const stages = all.filter((stage) => stage !== undefined);
   return {
     onRequest: async ({ request, serverContext, endResponse }) => {
-      const { [CONVERSATION]: conversation } = serverContext;
+      const exchange = exchangeIn(serverContext);
       // As Yoga would make the context later.
-      const context = Object.assign(serverContext, { request });
+      exchange.context = Object.assign(serverContext, { request });
       try {
         for (const stage of stages) {
-          const made = stage(conversation.exchange, context);
+          const made = stage(exchange);
           const reply = made instanceof Promise ? await made : made;
-          if (reply) return endResponse(await conversation.respond(reply));
+          if (reply) return endResponse(await respond(exchange, reply, cutOff));
         }
       } catch (error) {
-        endResponse(await conversation.refuse(error));
+        endResponse(await respond(exchange, refuse(exchange, error), cutOff));
       }
     },
   } satisfies GatewayPlugin;
 }
 
-interface ConversationParts {
-  readonly errors: ErrorPolicy;
-  /** The one of Yoga. */
-  readonly fetchAPI: FetchAPI;
-  readonly endOfTurn: () => Promise<void>;
-}
-
-/** A request on its way through the plugins of Yoga, and the methods that answer it. Stages see only its `Exchange`. */
-class Conversation implements Sending {
-  readonly exchange: Exchange;
-  /** Whether its answer is a stream. */
-  streams = false;
-  readonly #parts: ConversationParts;
-  /** The response that the gateway made; undefined before. */
-  #response: Response | undefined;
-
-  constructor(exchange: Exchange, parts: ConversationParts) {
-    this.exchange = exchange;
-    this.#parts = parts;
-  }
-
-  get fetchAPI(): FetchAPI {
-    return this.#parts.fetchAPI;
-  }
-
-  /** Returns the response of Yoga. Refuses what Yoga throws: it would send the stacks of what its plugins throw. */
-  async answered(handle: () => Response | Promise<Response>): Promise<Response> {
-    try {
-      const response = await handle();
-      if (response === this.#response) return response;
-      return withHeaders(response, this.exchange.replyHeaders);
-    } catch (error) {
-      return this.refuse(error);
-    }
-  }
-
-  /** Makes the response of a reply. */
-  async respond(reply: Reply): Promise<Response> {
-    const { exchange } = this;
-    this.streams = isStream(reply.body);
-    if (exchange.inbound.node && !this.streams) await this.#parts.endOfTurn();
-    return (this.#response = responseOf(reply, this));
-  }
-
-  /** Answers an error that a stage threw. */
-  refuse(error: unknown): Promise<Response> {
-    return this.respond(this.#parts.errors.refuse(this.exchange, error));
-  }
-
-  /**
-   * Ends an answer that has begun, or that could not even be refused. Logs its failure, because nothing else could
-   * report it.
-   *
-   * @returns what a reader through `fetch` gets instead of the error
-   */
-  cutOff(error: unknown): Error {
-    const { exchange } = this;
-    const failure = exchange.hasLeft ? error : new Error(CUT_OFF, { cause: error });
-    const masked = this.#parts.errors.mask(failure, exchange);
-    exchange.cutOff();
-    return masked;
-  }
-}
-
-const CUT_OFF = 'An answer was cut off, because the rest of it could not be written.';
+type Refusing = Pick<ErrorPolicy, 'refuse' | 'cutOff'>;
 
 /** Adds what browsers need to read a response that a plugin has made, and caches to know that they must not keep it. */
 function withHeaders(response: Response, added: Exchange['replyHeaders']): Response {

@@ -17,7 +17,7 @@ interface NamedServer {
 export function knownHosts(server: NamedServer, needsCredential: boolean): Stage {
   const isOurs = namesOf(server, needsCredential);
   // A browser always sends a host, so that a request without one cannot come from a web page.
-  return ({ inbound: { host } }) => {
+  return ({ host }) => {
     if (host === undefined || isOurs(plainHost(host))) return undefined;
     throw codedError('FORBIDDEN', OTHER_HOST, { extensions: { http: { status: 421 } } });
   };

@@ -15,10 +15,11 @@ import type { CheckedOperation } from '../operations/operations.ts';
 import type { Answers, Ready } from './answers.ts';
 import type { ErrorPolicy } from './error-policy.ts';
 import { CALLER_LEFT, type Exchange, type Stages } from './exchange.ts';
-import { conversationIn, plugin, type GatewayPlugin } from './handler.ts';
+import { exchangeIn, plugin, type GatewayPlugin } from './handler.ts';
 import type { Asked, Checks } from './operation.ts';
 import type { Params } from './params.ts';
 import type { Reply } from './reply.ts';
+import { respond } from './response.ts';
 import { isParts, type Results } from './results.ts';
 
 /*
@@ -60,49 +61,48 @@ interface LaneParts {
   readonly validate: Checks;
   /** Makes the values of the variables that the operation declares. */
   readonly variables: (asked: Asked<Plan>, sent: unknown) => CallVariables;
-  readonly budgetOwner: (exchange: Exchange) => Ready['budgetOwner'];
   readonly answers: Answers;
-  readonly errors: Pick<ErrorPolicy, 'refuse'>;
+  readonly errors: Pick<ErrorPolicy, 'refuse' | 'cutOff'>;
 }
 
 /** Makes all plugins of Yoga: those of the gateway, with those of the operator among them. */
 export function lanes(parts: LaneParts): readonly GatewayPlugin[] {
-  const { plugins, admit, enter } = parts;
+  const { plugins, admit, enter, errors } = parts;
   const steps = stepsOf(parts);
-  if (plugins.length === 0) return [plugin(...admit, ...enter, steps.all)];
+  if (plugins.length === 0) return [plugin(errors, ...admit, ...enter, steps.all)];
 
   /** Before the plugins of the operator, which may replace or wrap what these hooks set. */
   const first: GatewayPlugin = {
-    ...plugin(...admit),
+    ...plugin(errors, ...admit),
     onParse: ({ context, setParseFn }) => {
-      const { exchange } = conversationIn(context);
+      const exchange = exchangeIn(context);
       const { operationName } = context.params;
       setParseFn((source: string) => steps.parse(exchange, source, operationName));
     },
     onValidate: ({ context, setValidationFn }) => {
-      const { exchange } = conversationIn(context);
+      const exchange = exchangeIn(context);
       const { operationName } = context.params;
       const check: typeof graphqlValidate = (_, document, rules) =>
         steps.validate(exchange, document, operationName, rules);
       setValidationFn(check);
     },
     onExecute: ({ context, setExecuteFn }) => {
-      const { exchange } = conversationIn(context);
+      const exchange = exchangeIn(context);
       setExecuteFn((args: ExecutionArgs) => steps.execute(exchange, args));
     },
   };
   /** After the plugins of the operator, which can set neither: the gateway reads bodies and negotiates formats. */
   const last: GatewayPlugin = {
-    ...plugin(...enter),
+    ...plugin(errors, ...enter),
     onRequestParse: ({ serverContext, setRequestParser }) => {
-      const { exchange } = conversationIn(serverContext);
+      const exchange = exchangeIn(serverContext);
       setRequestParser(() => steps.read(exchange));
     },
     onResultProcess: ({ serverContext, setResultProcessor }) => {
-      const conversation = conversationIn(serverContext);
+      const exchange = exchangeIn(serverContext);
       setResultProcessor(
         async (result) =>
-          conversation.respond(await steps.reply(conversation.exchange, result as Results)),
+          respond(exchange, await steps.reply(exchange, result as Results), errors.cutOff),
         'application/json',
       );
     },
@@ -122,54 +122,45 @@ interface Passage {
 function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
   const passages = new WeakMap<Exchange, Passage>();
 
-  const passageOf = (exchange: Exchange): Passage => {
-    const known = passages.get(exchange);
-    if (known) return known;
-    const passage: Passage = { params: {} };
-    passages.set(exchange, passage);
-    return passage;
-  };
   const checkedParams = (exchange: Exchange, sent: Params): Params =>
     stages.params.reduce((params, check) => check(exchange, params), sent);
   const validate = (asked: Asked<Plan>): Asked<Plan> => {
     for (const check of stages.validate) check?.(asked);
     return asked;
   };
-  const ready = (asked: Asked<Plan>, sent: unknown, context: object): Ready => ({
+  const ready = (asked: Asked<Plan>, sent: unknown): Ready => ({
     ...asked,
     variables: stages.variables(asked, sent),
-    budgetOwner: stages.budgetOwner(asked.exchange),
-    context,
   });
   /** Finds the operation of a document, which a plugin may have changed, and checks it. */
   const check = (exchange: Exchange, document: DocumentNode, name: unknown): Asked<Plan> => {
     const operation = stages.parse(exchange, document, name);
-    passageOf(exchange).operation = operation;
+    passages.get(exchange)!.operation = operation;
     return validate({ exchange, operation });
   };
 
   return {
     /** In two steps, so that the parameters, which may be large, are not kept while the answer is awaited. */
-    all: (exchange: Exchange, context: object): Promise<Reply> =>
+    all: (exchange: Exchange): Promise<Reply> =>
       stages
         .read(exchange)
         .then((sent) => {
           const params = checkedParams(exchange, sent);
           const { query, operationName } = params;
           const operation = stages.parse(exchange, query, operationName);
-          return ready(validate({ exchange, operation }), params['variables'], context);
+          return ready(validate({ exchange, operation }), params['variables']);
         })
         .then(answers.answer),
 
     read: async (exchange: Exchange): Promise<GraphQLParams> => {
       const params = checkedParams(exchange, await stages.read(exchange));
-      passageOf(exchange).params = params;
+      passages.set(exchange, { params });
       return params as GraphQLParams;
     },
 
     parse: (exchange: Exchange, query: string, name: unknown): DocumentNode => {
       const operation = stages.parse(exchange, query, name);
-      passageOf(exchange).operation = operation;
+      passages.get(exchange)!.operation = operation;
       return operation.document;
     },
 
@@ -195,14 +186,16 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
     execute: async (exchange: Exchange, args: ExecutionArgs): Promise<Results> => {
       const { document, operationName, variableValues, contextValue } = args;
       const asked = check(exchange, document, operationName);
-      const results = await answers.execute(ready(asked, variableValues, contextValue as object));
-      passageOf(exchange).isExecuted = true;
+      exchange.context = contextValue as object;
+      const results = await answers.execute(ready(asked, variableValues));
+      passages.get(exchange)!.isExecuted = true;
       return results;
     },
 
     /** Makes the reply of results, also of those that plugins have made. */
     reply: async (exchange: Exchange, results: Results): Promise<Reply> => {
-      const passage = passageOf(exchange);
+      // It has none if a plugin throws before the body is read.
+      const passage: Passage = passages.get(exchange) ?? { params: {} };
       const { params, isExecuted } = passage;
       const hasData = isParts(results) || results.data !== undefined;
       const { errors: refusals, extensions } = isParts(results) ? {} : results;

@@ -17,11 +17,12 @@ export function createOrigin(corsOrigins: readonly string[]) {
     origin !== undefined && corsOrigins.includes(origin);
   return {
     /** Adds to every answer which origin may read it. */
-    corsHeaders: ({ inbound, replyHeaders }) => {
+    corsHeaders: (exchange) => {
       if (corsOrigins.length === 0) return undefined;
       // Also without an origin: a cache must not return that answer to a page.
+      const { replyHeaders } = exchange;
       replyHeaders['vary'] = 'Origin';
-      const origin = inbound.header('origin');
+      const origin = exchange.header('origin');
       if (origin === undefined || !isListed(origin)) return undefined;
       replyHeaders['access-control-allow-origin'] = origin;
       replyHeaders['access-control-expose-headers'] = READABLE;

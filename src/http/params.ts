@@ -46,7 +46,7 @@ export function createReadParams({ maxBodyBytes, maxRequests, bodies }: ParamsPa
       return paramsIn(text);
     }
     enter(exchange);
-    return paramsInAddress(exchange.inbound.query);
+    return paramsInAddress(exchange.query);
   };
 }
 
@@ -61,7 +61,7 @@ async function readText(
   exchange: Exchange,
   limits: BodyLimits & { readonly each: number },
 ): Promise<string> {
-  const { node, fetched } = exchange.inbound;
+  const { node, fetched } = exchange;
   const parts = new BodyParts(limits);
   try {
     if (node) await arrived(node.req, parts);

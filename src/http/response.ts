@@ -1,28 +1,50 @@
 import type { Socket } from 'node:net';
 import { ReadableStream as NodeStream } from 'node:stream/web';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { FetchAPI } from 'graphql-yoga';
-import type { Exchange } from './exchange.ts';
-import type { NodeMessages } from './inbound.ts';
+// The one of Yoga, which is written without being read as a stream.
+import { Response as YogaResponse } from '@whatwg-node/fetch';
+import type { ErrorPolicy } from './error-policy.ts';
+import type { Exchange, NodeMessages } from './exchange.ts';
 import { isPiece, isStream, type Body, type Piece, type Reply } from './reply.ts';
 
-/** What the response of a reply needs of its request. */
-export interface Sending {
-  readonly exchange: Exchange;
-  /** The one of Yoga, whose responses are written without being read as streams. */
-  readonly fetchAPI: Pick<FetchAPI, 'Response'>;
-  /** Ends an answer that has begun. @returns what a reader through `fetch` gets instead of the error */
-  cutOff(error: unknown): Error;
+/**
+ * Makes the response of a reply, and keeps it in its exchange.
+ *
+ * @param cutOff ends an answer that has begun
+ * @throws whatever is wrong with the reply, before anything of it is sent
+ */
+export async function respond(
+  exchange: Exchange,
+  reply: Reply,
+  cutOff: ErrorPolicy['cutOff'],
+): Promise<Response> {
+  exchange.isStreaming = isStream(reply.body);
+  if (exchange.node && !exchange.isStreaming) await endOfTurn();
+  const sending = { exchange, cutOff: (error: unknown) => cutOff(exchange, error) };
+  return (exchange.response = responseOf(reply, sending));
 }
 
 /**
- * Makes the response of a reply.
- *
- * @throws whatever is wrong with the reply, before anything of it is sent
+ * Sends replies that become ready in one turn of the event loop together, in its check phase. Sending wakes a reader's
+ * process if it sleeps, and this costs more than anything else about a small reply.
  */
-export function responseOf(reply: Reply, sending: Sending): Response {
-  const { exchange, fetchAPI } = sending;
-  const { node } = exchange.inbound;
+function endOfTurn(): Promise<void> {
+  return (turn ??= nextTurn().finally(() => {
+    turn = undefined;
+  }));
+}
+
+let turn: Promise<void> | undefined;
+
+interface Sending {
+  readonly exchange: Exchange;
+  /** @returns what a reader through `fetch` gets instead of the error */
+  cutOff(error: unknown): Error;
+}
+
+function responseOf(reply: Reply, sending: Sending): Response {
+  const { exchange } = sending;
+  const { node } = exchange;
   const { status, body = '' } = reply;
   const headers = headersOf(reply, exchange);
   if (!node) {
@@ -31,7 +53,7 @@ export function responseOf(reply: Reply, sending: Sending): Response {
     return new Response(isEmpty ? null : (content as BodyInit), { status, headers });
   }
   const written = (content: Piece | AsyncGenerator<Piece> | null) =>
-    new fetchAPI.Response(content as BodyInit, { status, headers });
+    new YogaResponse(content as BodyInit, { status, headers });
   if (isStream(body)) return written(overSocket(body, node, sending));
   if (status === NO_CONTENT) return written(null);
   if (!isPiece(body) && lengthOf(body) > TURN) {
@@ -112,17 +134,20 @@ function webStream(body: AsyncIterable<Body>, sending: Sending): NodeStream<Uint
   const next = async () => {
     try {
       const { done, value } = await parts.next();
-      exchange.inbound.fetched!.signal.throwIfAborted();
+      exchange.fetched!.signal.throwIfAborted();
       if (!done) return { value: Buffer.from(bytesOf(value) as Uint8Array) };
       exchange.end();
       return { done, value: undefined };
     } catch (error) {
-      throw exchange.hasLeft ? exchange.inbound.fetched!.signal.reason : sending.cutOff(error);
+      const reason = exchange.hasLeft ? exchange.fetched!.signal.reason : sending.cutOff(error);
+      exchange.end();
+      throw reason;
     }
   };
   // As if the caller had left: what the stream waits for ends too.
   const cancelled = async () => {
     exchange.leave();
+    exchange.end();
     return { done: true as const, value: undefined };
   };
   return NodeStream.from<Uint8Array>({

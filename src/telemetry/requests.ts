@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import { Counter, Histogram, type Registry } from 'prom-client';
 import type { Cause } from '../cause.ts';
 import { isProbe, type Exchange, type ExchangeTelemetry, type Outcome } from '../http/exchange.ts';
-import type { Inbound } from '../http/inbound.ts';
 import { isKnownPath } from '../http/paths.ts';
 
 /** Identifies a caller's request in the telemetry of everything that is done for it. */
@@ -40,13 +39,13 @@ export function requestTelemetry(log: Logger, registry: Registry): ExchangeTelem
     registers: [registry],
   });
   return {
-    begun: (inbound) => {
-      const requestId = requestIdOf(inbound);
+    begun: (request) => {
+      const requestId = requestIdOf(request);
       const cause: RequestCause = {
         requestId,
         cost: { upstreamRequests: 0, pages: 0 },
         begun: performance.now(),
-        client: clientOf(inbound),
+        client: clientOf(request),
       };
       return { requestId, cause };
     },
@@ -70,14 +69,14 @@ export function requestTelemetry(log: Logger, registry: Registry): ExchangeTelem
 const HARMLESS = /^[A-Za-z0-9._-]{1,64}$/;
 
 /** Returns the id that the caller sent if it is harmless, and otherwise a new one. */
-function requestIdOf(inbound: Inbound): string {
-  const sent = inbound.header('x-request-id');
+function requestIdOf(request: Pick<Exchange, 'header'>): string {
+  const sent = request.header('x-request-id');
   return sent !== undefined && HARMLESS.test(sent) ? sent : randomUUID();
 }
 
 /** Returns the name that a client says it has, if it is harmless. */
-function clientOf(inbound: Inbound): string | undefined {
-  const name = inbound.header('graphql-client-name') ?? inbound.header('apollographql-client-name');
+function clientOf(request: Pick<Exchange, 'header'>): string | undefined {
+  const name = request.header('graphql-client-name') ?? request.header('apollographql-client-name');
   return name !== undefined && HARMLESS.test(name) ? name : undefined;
 }
 
@@ -109,7 +108,7 @@ function lineOf(
 ) {
   const { requestId, method, path, caller, notes } = exchange;
   const { operationType, trustedName } = notes;
-  const host = exchange.inbound.host ?? '';
+  const host = exchange.host ?? '';
   return {
     requestId,
     method,

@@ -8,10 +8,11 @@ import { recordingLog } from './recording-log.ts';
 /** Handles requests by this stage alone, with the errors and the log of a gateway. */
 export function handlerOf(stage: Stage) {
   const { log, logged } = recordingLog();
+  const errors = createErrorPolicy({ log });
   const handler = createHandler({
     schema: buildSchema('type Query { any: Int }'),
-    plugins: [plugin(stage)],
-    errors: createErrorPolicy({ log }),
+    plugins: [plugin(errors, stage)],
+    errors,
     telemetry: createTelemetry({ version: '1', log }).requests(),
   });
   return { handler, logged };
