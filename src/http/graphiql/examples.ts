@@ -21,13 +21,7 @@ export interface Example {
  */
 export function examples(adapters: readonly Adapter[]): readonly Example[] {
   // An example cannot guess the value of a filter.
-  const lists = adapters.filter(
-    ({ reach, filters }) => !reach && !filters.some(isRequiredArgument),
-  );
-  const list =
-    lists.find(({ all, connection }) => all && connection) ??
-    lists.find(({ all, connection }) => all ?? connection) ??
-    lists[0];
+  const list = adapters.find(({ reach, filters }) => !reach && !filters.some(isRequiredArgument));
   if (!list) return [example(WELCOME, 'query Welcome { __typename }')];
   return [drained(list), paged(list), forward(list), backward(list)]
     .filter((parts) => parts !== undefined)

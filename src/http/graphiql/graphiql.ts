@@ -35,49 +35,29 @@ function credentialBar({ apiKeys, tokens }: AcceptedCredentials) {
     </div>`,
     /** Starts GraphiQL with the first credential that is accepted, because GraphiQL reads the schema when it starts. */
     script: `
-{
-  const bar = document.querySelector('.credential');
-  const field = bar.querySelector('input');
-  const messages = ${JSON.stringify(messages)};
-  let credential = '';
-  let isStarted = false;
+const bar = document.querySelector('.credential');
+const field = bar.querySelector('input');
+const messages = ${JSON.stringify(messages)};
+let isStarted = false;
 
-  const isToken = (text) => ${apiKeys && tokens ? String.raw`/^eyJ[^.]*\.[^.]*\.[^.]*$/.test(text)` : String(tokens)};
-  const isHeader = (text) => /^[!-~]+$/.test(text);
-  const send = globalThis.fetch;
-  globalThis.fetch = async (address, init) => {
-    // GraphiQL also fetches pictures that a result names, which another program may serve at this origin.
-    if (new URL(address, location.href).pathname !== location.pathname) return send(address, init);
-    const headers = new Headers(init?.headers);
-    const isTyped = headers.has('x-api-key') || headers.has('authorization');
-    if (!isTyped && isHeader(credential)) {
-      if (isToken(credential)) headers.set('authorization', 'Bearer ' + credential);
-      else headers.set('x-api-key', credential);
-    }
-    const response = await send(address, { ...init, headers });
-    if (!isTyped) show(response.status !== 401 ? 'accepted' : credential === '' ? 'missing' : 'refused');
-    return response;
-  };
+field.addEventListener('change', take);
+field.addEventListener('paste', () => setTimeout(take));
 
-  field.addEventListener('change', take);
-  field.addEventListener('paste', () => setTimeout(take));
-
-  async function take() {
-    const text = field.value.trim().replace(/^bearer +/i, '');
-    if (text === credential) return;
-    credential = text;
-    const headers = { 'content-type': 'application/json' };
-    const body = JSON.stringify({ query: '{ __typename }' });
-    const { status } = await fetch(location.pathname, { method: 'POST', headers, body });
-    if (status === 401 || isStarted) return;
-    isStarted = true;
-    startGraphiql();
-  }
-
-  function show(state) {
-    bar.dataset.state = state;
-    bar.querySelector('output').textContent = messages[state];
-  }
+async function take() {
+  const text = field.value.trim().replace(/^bearer +/i, '');
+  const isToken = ${apiKeys && tokens ? String.raw`/^eyJ[^.]*\.[^.]*\.[^.]*$/.test(text)` : String(tokens)};
+  delete credential.authorization;
+  delete credential['x-api-key'];
+  if (isToken) credential.authorization = 'Bearer ' + text;
+  else credential['x-api-key'] = text;
+  const headers = { ...credential, 'content-type': 'application/json' };
+  const body = JSON.stringify({ query: '{ __typename }' });
+  const { status } = await fetch(location.pathname, { method: 'POST', headers, body });
+  bar.dataset.state = status === 401 ? 'refused' : 'accepted';
+  bar.querySelector('output').textContent = messages[bar.dataset.state];
+  if (status === 401 || isStarted) return;
+  isStarted = true;
+  startGraphiql();
 }
 `,
   };
@@ -122,7 +102,6 @@ const TO_PAGE: Reply = { status: 302, headers: { location: 'graphql', vary: 'Acc
 
 function replyWith({ zipped, policy }: Page): Reply {
   const headers = {
-    ...protection,
     'content-security-policy': policy,
     'content-type': 'text/html; charset=utf-8',
     'content-encoding': 'gzip',
@@ -188,21 +167,17 @@ function start(examples: readonly Example[]): string {
   };
   // The packaged page would write what is typed into the address, and so into access logs at the next reload.
   return `
+const credential = {};
+
 function startGraphiql() {
   YogaGraphiQL.renderYogaGraphiQL(document.querySelector('#root'), {
     ...${asScript(settings)},
+    additionalHeaders: credential,
     onEditQuery() {},
   });
 }
 `;
 }
-
-const protection = {
-  'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
-  'referrer-policy': 'no-referrer',
-  'cross-origin-opener-policy': 'same-origin',
-};
 
 // connect-src and img-src also prevent a request of GraphiQL: when the pointer is over something in a result that looks
 // like the path of a picture, it fetches that picture, and with three slashes before it from any server.
