@@ -3,7 +3,7 @@ import { readSettings, type Config } from '../config.ts';
 import type { Emergency } from '../tokens/emergency.ts';
 import { foreignStore, storeProblem } from '../tokens/errors.ts';
 import { TokenHolder } from '../tokens/holder.ts';
-import { proxyAgent, type RecruitingTokens } from '../tokens/service.ts';
+import type { RecruitingTokens } from '../tokens/service.ts';
 import type { Reading, TokenStore } from '../tokens/store.ts';
 import { emergencyFor, holderParts, openTokenStore } from '../setup/custody.ts';
 import { STEPS } from '../setup/wording.ts';
@@ -60,9 +60,8 @@ export async function withHeldTokens(
   const opened = openStore(terminal);
   const { config, store, emergency } = opened;
   const print = (text: string) => void terminal.stdout.write(`${text}\n`);
-  const http = proxyAgent(terminal.env);
   const log = await commandLog(config, terminal);
-  const { holder, serviceUrl, service, by } = await hold().catch((error: unknown) => {
+  const { holder, serviceUrl, service, http, by } = await hold().catch((error: unknown) => {
     throw error instanceof CommandError ? error : unusable(error, opened);
   });
   const stop = () => void holder.close();
@@ -86,7 +85,7 @@ export async function withHeldTokens(
     const url = config.recruitingUrl ?? (await store.read()).state?.service;
     if (url === undefined) throw new CommandError(NO_SERVICE, 2);
     const machine = terminal;
-    const parts = holderParts(config, { store, emergency, serviceUrl: url, http, machine, log });
+    const parts = holderParts(config, { store, emergency, serviceUrl: url, machine, log });
     const held = new TokenHolder(parts);
     await held.look();
     return { ...parts, holder: held };

@@ -13,12 +13,12 @@ import {
   dueAt,
   fingerprintOf,
   isLive,
-  isUncertain,
   moveTo,
   receiveMove,
   save,
   successor,
   type Imported,
+  type Rule,
   type State,
 } from '../tokens/state.ts';
 import type { TokenStore } from '../tokens/store.ts';
@@ -39,13 +39,8 @@ export async function tokensImport(
 ): Promise<void> {
   await withHeldTokens(terminal, async (tokens) => {
     const { config, holder, serviceUrl, store, print } = tokens;
-    const before = holder.state;
     const pair = await readSource(source, tokens, terminal);
-    const outcome = await holder.import(pair, replace).catch((error: unknown) => {
-      throw new CommandError(
-        `${(error as Error).message} It may have been imported all the same: check \`tokens status\`. The link still works.`,
-      );
-    });
+    const outcome = await holder.import(pair, replace);
     if (outcome !== 'imported') throw notImported(outcome, holder.state!);
     const name = pair.name === null ? 'without a name' : `"${printable(pair.name)}"`;
     const isEncrypted = config.tokenStoreKeys.length > 0;
@@ -53,7 +48,7 @@ export async function tokensImport(
       `Imported the token set ${name} of ${new URL(serviceUrl).host} (refresh token ${fingerprintOf(pair)}).\n` +
         `Token store: ${store.description}, ${isEncrypted ? 'encrypted with TOKEN_STORE_KEY' : 'not encrypted (TOKEN_STORE_KEY is not set)'}.`,
     );
-    await finishImport(tokens, before, terminal);
+    await finishImport(tokens, terminal);
   });
 }
 
@@ -99,30 +94,26 @@ async function contentOf(source: string, { stdin, stop }: Terminal): Promise<Buf
   return buffer(addAbortSignal(stop, stdin));
 }
 
-function notImported(outcome: Imported, { pair, service, generation }: State): CommandError {
-  const name = pair.name === null ? '' : ` "${printable(pair.name)}"`;
-  const what =
-    outcome === 'known'
-      ? 'The token store has already seen this refresh token: it is in use, or spent.'
-      : `The token store holds a set${name} of ${new URL(service).host} (generation ${generation}) that is in use.`;
-  const step = outcome === 'known' ? NEW_LINK : 'To replace it, add --replace.';
+function notImported(outcome: Imported, { generation }: State): CommandError {
   return new CommandError(
-    `${what} Nothing was changed. \`tokens status\` prints its state, and what helps. ${step}`,
+    outcome === 'known'
+      ? `The token store has already seen this refresh token: it is in use, or spent. Nothing was changed. ${NEW_LINK}`
+      : `The token store holds a set (generation ${generation}) that is in use. Nothing was changed. \`tokens status\` prints its ` +
+          'state, and what helps. To replace it, add --replace.',
   );
 }
 
 const NEW_LINK =
   'For another one, have an administrator make a new token in the personal account, and import its link.';
 
-/** @param before what the import replaced */
-async function finishImport(tokens: HeldTokens, before: State | null, terminal: Terminal) {
+async function finishImport(tokens: HeldTokens, { clock }: Terminal): Promise<void> {
   const { holder, print } = tokens;
   const { set } = holder.state!;
   let refreshed = await exchange(tokens).catch((error: Error) => error);
   const wait = dueAt(holder.state!, holder.now, 0) - holder.now;
   if (holder.state!.refusals > 0 && wait < SOON_MS) {
     // A second refusal, a few seconds after the first, tells a spent refresh token from clocks that differ.
-    await terminal.clock.sleep(wait);
+    await clock.sleep(wait);
     refreshed = await exchange(tokens, true).catch((error: Error) => error);
   }
   const { now } = holder;
@@ -134,13 +125,9 @@ async function finishImport(tokens: HeldTokens, before: State | null, terminal: 
     );
   }
   if (state.set !== set || state.lost) {
-    const isBack = state.set !== set && before;
     throw new CommandError(
-      'The service refuses the refresh token of this set: it was spent before, or revoked. ' +
-        (isBack
-          ? `The import was withdrawn: what it had replaced is in use again, as generation ${state.generation}. `
-          : 'No set is in use now. ') +
-        NEW_LINK,
+      'The service refuses the refresh token of this set: it was spent before, or revoked. The import was withdrawn: what it had ' +
+        `replaced, if anything, is in use again. ${NEW_LINK}`,
     );
   }
   if (state.refusals > 0 && now < state.expiresAt) {
@@ -149,10 +136,8 @@ async function finishImport(tokens: HeldTokens, before: State | null, terminal: 
     );
   }
   throw new CommandError(
-    isUncertain(state, now)
-      ? `The set is in the store, but its first refresh got no clear answer. ${lineOn('uncertain', state)}`
-      : `The set is in the store, but was not refreshed yet, so the link still works: ${(refreshed as Error).message} ` +
-          'Without a gateway, run `tokens refresh`. Do not import it again.',
+    `The set is in the store, but was not refreshed yet: ${(refreshed as Error).message} Without a gateway, run ` +
+      '`tokens refresh`. Do not import it again.',
   );
 }
 
@@ -188,12 +173,10 @@ function nothingSent(why: string): CommandError {
 }
 
 /** What a refusal means that is no loss yet. */
-function earlyOrSpent({ refusesEarly, expiresAt }: State, now: number): string {
+function earlyOrSpent({ expiresAt }: State, now: number): string {
   const left = expiresAt > now ? `, in ${duration((expiresAt - now) / 1000)} at most` : '';
   return (
-    (refusesEarly
-      ? 'This service exchanges no refresh token before the access token has expired. '
-      : 'The service has refused the refresh token: as too early, or as spent. ') +
+    'The service refuses the refresh token: as too early, or as spent. ' +
     `A running gateway sends it right after the expiry${left}, and for the last time ten minutes later, which shows what is true; \`tokens recover\` does so then. ` +
     'If you know that the tokens were revoked, import a new link with --replace.'
   );
@@ -227,11 +210,13 @@ function notExchanged(error: Error, holder: TokenHolder, recovers: boolean): Err
   if (!state || codeOf(error) === 'INTERNAL_SERVER_ERROR') return error;
   const { claim, refusals } = state;
   if (isLive(claim, now)) return nothingSent(underWay(claim!));
-  const trouble = troubleIn(holder, ['missing', 'lost', 'uncertain']);
-  if (!trouble) return new CommandError(refusals > 0 ? earlyOrSpent(state, now) : error.message);
-  return new CommandError(
-    `${recovers ? 'No other pair was found. ' : ''}${lineOn(trouble, state)}`,
-  );
+  const trouble = troubleIn(holder, [
+    'missing',
+    'lost',
+    ...(recovers ? [] : ['uncertain' as const]),
+  ]);
+  if (trouble) return new CommandError(lineOn(trouble, state));
+  return new CommandError(refusals > 0 ? earlyOrSpent(state, now) : error.message);
 }
 
 function inUse({ generation, pair }: State): string {
@@ -269,11 +254,6 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
     if (verdict.kind === 'works' && trouble !== 'lost' && isEarly) {
       return print(earlyOrSpent(state, now));
     }
-    if (verdict.kind === 'unclear' && now < state.expiresAt) {
-      throw nothingSent(
-        `The service cannot be asked now (${verdict.why}). Run \`tokens recover\` again when it works.`,
-      );
-    }
     print('The refresh token is sent once more …');
     print(`It worked, so nothing was lost: ${inUse(await exchange(tokens, true))}`);
   });
@@ -281,7 +261,7 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
 
 /** Saves the pair in an answer that was not understood, if the service accepts its access token. */
 async function saveKeptAnswer(tokens: HeldTokens, state: State): Promise<boolean> {
-  const { holder, service, store, by, print } = tokens;
+  const { holder, service, by, print } = tokens;
   if (state.answer === null) return false;
   const pair = readPair(parseJson(state.answer), state.pair);
   const isNew = pair && pair.accessToken !== state.pair.accessToken;
@@ -292,21 +272,12 @@ async function saveKeptAnswer(tokens: HeldTokens, state: State): Promise<boolean
   const at = state.claim ? state.claim.until - CLAIM_MS : holder.now;
   // What was refused before was spent, which says nothing about early refreshes.
   const next = { ...successor(state, pair, at), refusesEarly: state.refusesEarly };
-  await explained(store, store.update(save(next, by)));
-  await explained(store, holder.look());
+  await holder.update(save(next, by));
   print(
     `An answer of the service is kept, and the service accepts its access token, so nothing was lost: ${inUse(holder.state!)} ` +
       'The refresh token before it was not sent again.',
   );
   return true;
-}
-
-/** Tells the operator why a call of a store failed. */
-function explained<T>(store: TokenStore, call: Promise<T>, more = ''): Promise<T> {
-  return call.catch((error: unknown) => {
-    const problem = storeProblem(error, store);
-    throw more === '' ? problem : new CommandError(`${problem.message}${more}`);
-  });
 }
 
 /** Moves the set to another store. Afterwards this one refuses to refresh it. */
@@ -333,37 +304,23 @@ const NO_ADDRESS =
   'postgres://<user>:<password>@<host>/<database>. Nothing was changed.';
 
 /** Gives the set away before the other store gets it: it never has two owners. Repeated, it finishes a move. */
-async function move({ holder, store, by }: HeldTokens, state: State, other: TokenStore) {
-  const inUseThere = new CommandError(
-    `The store ${other.description} has a token set that is in use. Nothing was changed there. Move the set to an empty store.`,
-  );
+async function move({ holder, by }: HeldTokens, state: State, other: TokenStore): Promise<void> {
+  const place = async (rule: Rule<'placed' | 'in use'>) => {
+    const outcome = await other.update(rule).catch((error: unknown) => {
+      throw storeProblem(error, other);
+    });
+    if (outcome === 'placed') return;
+    throw new CommandError(
+      `The store ${other.description} has a token set that is in use. Nothing was changed there. Move the set to an empty store.`,
+    );
+  };
   // Reading alone would not show whether it can be written.
-  const there = await explained(
-    other,
-    other.update((found, now) => ({
-      result: { id: found?.id, outcome: receiveMove(state, by)(found, now).result },
-    })),
-  );
-  if (there.id === state.id) throw new CommandError(SAME_STORE, 2);
-  if (there.outcome === 'in use') throw inUseThere;
-  const given = await explained(store, store.update(moveTo(other.description, by)));
-  if (!given) throw await notMoved(holder);
-  const receiving = other.update(receiveMove(given, by));
-  const outcome = await explained(other, receiving, BETWEEN);
-  if (outcome === 'in use') throw inUseThere;
-}
-
-const SAME_STORE =
-  'That is the store that TOKEN_STORE names, or a copy of it. Nothing was changed. Give the address of another one.';
-
-const BETWEEN =
-  ' The set is between the two stores: run the same command again, which finishes the move.';
-
-async function notMoved(holder: TokenHolder): Promise<CommandError> {
-  const state = await holder.look();
+  await place((there, now) => ({ result: receiveMove(state, by)(there, now).result }));
+  const given = await holder.update(moveTo(other.description, by));
+  if (given) return place(receiveMove(given, by));
   const trouble = troubleIn(holder, ['missing', 'lost', 'uncertain']);
-  const claim = state?.claim;
-  return new CommandError(
-    `Nothing was moved. ${trouble ? lineOn(trouble, state) : claim ? underWay(claim) : 'Run this again.'}`,
+  const { claim } = holder.state!;
+  throw new CommandError(
+    `Nothing was moved. ${trouble ? lineOn(trouble, holder.state) : underWay(claim!)}`,
   );
 }

@@ -50,43 +50,41 @@ export function emergencyFor(settings: StoreSettings): Emergency {
 interface Custody {
   readonly store: TokenStore;
   readonly emergency: Emergency;
-  readonly machine: Pick<Machine, 'clock'>;
+  readonly serviceUrl: string;
+  readonly machine: Pick<Machine, 'clock' | 'env'>;
   readonly log: Logger;
 }
 
-/**
- * What a process needs to hold the token set of a service.
- *
- * @param parts.http opens the connections: see `proxyAgent`
- */
+/** What a process needs to hold the token set of a service. `http` opens connections, for other requests too. */
 export function holderParts(
   { agent }: Pick<Config, 'agent'>,
-  parts: Custody & { readonly serviceUrl: string; readonly http: Dispatcher },
-): HolderParts & { readonly service: RecruitingTokens } {
-  const { store, emergency, serviceUrl, http, log } = parts;
+  { store, emergency, serviceUrl, machine, log }: Custody,
+): HolderParts & { readonly service: RecruitingTokens; readonly http: Dispatcher } {
+  const http = proxyAgent(machine.env);
   return {
     store,
     service: tokenService({ baseUrl: serviceUrl, agent, http }),
     emergency,
     serviceUrl,
     by: `${hostname()}/${process.pid}`,
-    clock: parts.machine.clock,
+    clock: machine.clock,
     log,
     steps: STEPS,
+    http,
   };
 }
 
 /** The same for a gateway, which keeps the set alive and imports the token link of its settings. */
 export function keeperParts(
-  config: Pick<Config, 'agent' | 'tokenLink'> & { readonly recruitingUrl: string },
-  parts: Custody & { readonly machine: Pick<Machine, 'env'> },
+  config: Pick<Config, 'agent' | 'tokenLink'>,
+  custody: Custody,
 ): KeeperParts {
-  const { agent, tokenLink, recruitingUrl: serviceUrl } = config;
-  const http = proxyAgent(parts.machine.env);
+  const { agent, tokenLink: link } = config;
+  const parts = holderParts(config, custody);
+  const { http } = parts;
   return {
-    ...holderParts(config, { ...parts, serviceUrl, http }),
+    ...parts,
     meansExpired: (detail) => detail === 'token_expired',
-    link:
-      tokenLink === undefined ? undefined : { read: () => readLink(tokenLink, { agent, http }) },
+    link: link === undefined ? undefined : { read: () => readLink(link, { agent, http }) },
   };
 }

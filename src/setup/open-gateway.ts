@@ -84,6 +84,7 @@ function managedParts(
   { config: configured, machine, log }: Setup,
 ) {
   const config = { ...configured, ...settings };
-  const tokens = keeperParts(config, { store, emergency, machine, log });
+  const serviceUrl = settings.recruitingUrl;
+  const tokens = keeperParts(config, { store, emergency, serviceUrl, machine, log });
   return { config, tokens, proxies: machine.env, clock: machine.clock, log };
 }

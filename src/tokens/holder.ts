@@ -199,12 +199,12 @@ export class TokenHolder {
   /** @throws a coded error if the store fails: the pair may have been imported all the same */
   import(pair: Pair, replace: boolean): Promise<Imported> {
     const { serviceUrl: service, by } = this.#parts;
-    return this.#update(importPair({ pair, service, by, replace }));
+    return this.update(importPair({ pair, service, by, replace }));
   }
 
   /** Reports that the service refused the newest access token as expired. */
   async expire(state: State): Promise<State> {
-    if (this.now < state.expiresAt) await this.#update(expired(state.generation));
+    if (this.now < state.expiresAt) await this.update(expired(state.generation));
     return this.#state ?? state;
   }
 
@@ -238,7 +238,7 @@ export class TokenHolder {
     const over = from.claim?.attempt ?? null;
     const { generation } = from;
     const claim = takeClaim({ attempt, generation, over, by, evenIfLost });
-    const isClaimed = await this.#update(claim);
+    const isClaimed = await this.update(claim);
     if (!isClaimed) return this.#newerThan(from, OTHERS_MS);
     // The wall clock, because the other one stops while the machine is suspended.
     const age = () => Math.max(clock.elapsed() - begun, clock.now() - begunAt);
@@ -278,8 +278,8 @@ export class TokenHolder {
     }
   }
 
-  /** @throws a coded error if the store fails */
-  async #update<T>(rule: Rule<T>): Promise<T> {
+  /** Changes the store by a rule, and holds what it has then. @throws a coded error if the store fails */
+  async update<T>(rule: Rule<T>): Promise<T> {
     const { store, serviceUrl } = this.#parts;
     const { state, result } = await store
       .update((before, now) => {
@@ -303,7 +303,7 @@ export class TokenHolder {
     const isInFile = emergency.put(next);
     const path = emergency.pathOf(next);
     try {
-      const stored = await this.#update(save(next, by));
+      const stored = await this.update(save(next, by));
       // Other tokens may have been imported into an emptied store: the pair stays in its file then.
       if (stored.id === next.id) emergency.remove(path);
       log.info({ generation: next.generation }, 'access token refreshed');
@@ -344,7 +344,7 @@ export class TokenHolder {
   /** If the end cannot be recorded the claim stays, which means the same as `unclear`. */
   async #end(attempt: string, ending: Ending, why?: string): Promise<void> {
     const { by, log } = this.#parts;
-    await this.#update(endAttempt(attempt, ending, by)).catch(() => {});
+    await this.update(endAttempt(attempt, ending, by)).catch(() => {});
     const { kind } = ending;
     if (kind !== 'not exchanged') log.error({ outcome: kind, why }, ENDINGS[kind]);
   }

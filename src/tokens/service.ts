@@ -41,7 +41,7 @@ export interface Unsent {
   readonly why: string;
   /** Seconds. */
   readonly retryAfter?: number;
-  /** The service refuses the client or the form (RFC 6749, 5.2), which only the operator can correct. Default: false */
+  /** The service or a proxy refuses the request itself (RFC 6749, 5.2), which the operator has to correct. Default: false */
   readonly isMistake?: boolean;
 }
 
@@ -216,11 +216,10 @@ function judge(sent: Pair, reply: Reply, endpoint: TokenEndpoint): Exchange {
       retryAfter: secondsIn(headers['retry-after']),
     };
   }
-  // A 403 without one of these errors may be of a firewall, and pass by itself.
-  const isMistake = status === 401 || (isRefusal && REFUSED_UNSEEN.includes(error));
-  if (isMistake || status === 403) {
+  const isUnseen = status === 400 && REFUSED_UNSEEN.includes(error);
+  if (status === 401 || status === 403 || isUnseen) {
     const advice = `the service refuses the request itself, so check ${settings} and the proxy`;
-    return { kind: 'unsent', why: `${why}: ${advice}`, isMistake };
+    return { kind: 'unsent', why: `${why}: ${advice}`, isMistake: true };
   }
   return { kind: 'unclear', why, answer: text === '' ? null : text };
 }

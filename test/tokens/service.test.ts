@@ -189,7 +189,7 @@ describe('an exchange', () => {
       MISTAKE,
     ]),
     ['401', json(401, {}), unsent(/^status 401: .*RECRUITING_URL/)],
-    ['403', json(403, {}), { ...unsent(/^status 403: .*RECRUITING_AGENT/), isMistake: false }],
+    ['403', json(403, {}), { ...unsent(/^status 403: .*RECRUITING_AGENT/), isMistake: true }],
     ['400 server_error', json(400, { error: 'server_error' }), { kind: 'unclear' }],
     ['500 invalid_grant', json(500, { error: 'invalid_grant' }), { kind: 'unclear' }],
     ['500', json(500, { oops: true }), unclear('status 500', '{"oops":true}')],

@@ -311,7 +311,7 @@ describe('a PostgreSQL store', () => {
     await server.query(`GRANT CREATE ON SCHEMA ${schema} TO ${schema}`);
     await expectSaid(['import', service.tokenLink], 0, /generation 2 is in use/);
     await expectSaid(['status'], 0, /healthy\n +Store +postgres:\/\/store_\d+@127\.0\.0\.1:\d+\/p/);
-    await expectSaid(['export', TOKEN_STORE], 2, /That is the store that/);
+    await expectSaid(['export', TOKEN_STORE], 1, /has a token set that is in use/);
     await expectSaid(['export', other], 0, /is in sqlite:\/.*other\.db now/);
     const back = /is in postgres:\/\/store_\d+@127.*Set TOKEN_STORE to its address/;
     await expectSaid(['export', TOKEN_STORE], 0, back, { TOKEN_STORE: other });

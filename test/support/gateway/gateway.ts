@@ -81,6 +81,7 @@ export async function startGateway(
     tokenLink: upstream.tokenLink,
     ...config,
   } as Config & { recruitingUrl: string };
+  const serviceUrl = settings.recruitingUrl;
   const gateway = await createGateway({
     config: settings,
     snapshot,
@@ -88,7 +89,7 @@ export async function startGateway(
     overrides,
     additions,
     trustedDocuments,
-    tokens: keeperParts(settings, { store, emergency: NO_EMERGENCY, machine, log }),
+    tokens: keeperParts(settings, { store, emergency: NO_EMERGENCY, serviceUrl, machine, log }),
     plugins,
     proxies,
     clock,
