@@ -99,8 +99,7 @@ export async function createGateway(parts: GatewayParts) {
     parts.trustedDocuments === undefined ? undefined : readTrustedDocuments(parts.trustedDocuments);
 
   const bodies = new ByteLimit(config.requestBytes);
-  const tokens = await keepTokens(parts.tokens, telemetry);
-  const upstream = connectService(parts, tokens, telemetry);
+  const { tokens, upstream } = await connectService(parts, telemetry);
   for (const warning of served.warnings) log.warn(warning);
 
   const memory = new AnswerMemory(config.answerBytes);
@@ -248,8 +247,7 @@ export async function createGateway(parts: GatewayParts) {
  */
 export async function createManagedExecutor(parts: ServiceParts) {
   const telemetry = createTelemetry({ version: VERSION, log: parts.log });
-  const tokens = await keepTokens(parts.tokens, telemetry);
-  const upstream = connectService(parts, tokens, telemetry);
+  const { tokens, upstream } = await connectService(parts, telemetry);
   return {
     execute: graphqlToolsExecutor(upstream.send),
     /** Ends all requests, after the newest token pair is safe. */
@@ -261,24 +259,14 @@ export async function createManagedExecutor(parts: ServiceParts) {
 }
 
 /** @throws Error with a message for the operator, if the store cannot be read, or belongs to another service */
-async function keepTokens(
-  parts: KeeperParts,
-  telemetry: Pick<Telemetry, 'tokens'>,
-): Promise<TokenKeeper> {
+async function connectService(
+  { config, proxies = {}, clock, tokens: custody }: ServiceParts,
+  telemetry: Telemetry,
+) {
   let keeper: TokenKeeper | undefined;
   const onExchange = telemetry.tokens(() => keeper?.health());
-  keeper = await openTokenKeeper({ ...parts, onExchange });
-  return keeper;
-}
-
-function connectService(
-  { config, proxies = {}, clock }: ServiceParts,
-  tokens: TokenKeeper,
-  telemetry: Pick<Telemetry, 'upstream'>,
-): Upstream {
-  // Its gauges ask for the load later, once the upstream exists.
-  const upstreamTelemetry = telemetry.upstream(() => upstream.load);
-  const upstream = openUpstream({
+  const tokens = (keeper = await openTokenKeeper({ ...custody, onExchange }));
+  const upstream: Upstream = openUpstream({
     baseUrl: config.recruitingUrl,
     agent: config.agent,
     connect: (options) => proxyAgent(proxies, options),
@@ -286,7 +274,7 @@ function connectService(
     timeoutMs: config.upstreamTimeoutMs,
     tokens,
     clock,
-    telemetry: upstreamTelemetry,
+    telemetry: telemetry.upstream(() => upstream.load),
   });
-  return upstream;
+  return { tokens, upstream };
 }
