@@ -197,10 +197,7 @@ export const variables = v.object({
   UPSTREAM_TIMEOUT_MS: setting(count(1, 600_000, 30_000), 'time limit of one upstream request'),
   DRAIN_MAX_ITEMS: setting(count(1, 100_000_000, 100_000), 'records that one operation may drain'),
   DRAIN_CONCURRENCY: setting(count(1, 100, 8), 'pages in flight per drain'),
-  MAX_DRAINS: setting(
-    count(1, 1_000, 4),
-    'drains at a time; others wait up to 30 s, at most 100 operations for each',
-  ),
+  MAX_DRAINS: setting(count(1, 1_000, 4), 'drains at a time; others wait up to 30 s'),
   INDEX_MAX_IDS: setting(
     count(0, 100_000_000, 200_000),
     'records in all page indexes, kept as hashes; 0 switches them off',

@@ -4,7 +4,7 @@ import type { Clock } from './clock.ts';
 interface WaitOptions {
   /** Owners take turns. Default: all entries have the same owner. */
   readonly owner?: unknown;
-  /** The groups of an owner take turns as well, and each counts once in `isFull`. Default: the entry alone. */
+  /** The groups of an owner take turns as well. Default: the entry alone. */
   readonly group?: unknown;
   /** Aborting it refuses the entry with the abort reason. */
   readonly signal?: AbortSignal | undefined;
@@ -39,7 +39,6 @@ export class Queue<E> implements Iterable<Waiting<E>> {
   readonly #owners = new Map<unknown, Map<unknown, Set<Waiting<E>>>>();
   readonly #patience: Patience;
   #size = 0;
-  #groups = 0;
   /** The running timer: when it fires, by `clock.elapsed`, and its restart. Undefined if no timer is running. */
   #timer: { readonly until: number; readonly restart: AbortController } | undefined;
 
@@ -51,16 +50,11 @@ export class Queue<E> implements Iterable<Waiting<E>> {
     return this.#size;
   }
 
-  has(owner: unknown, group?: unknown): boolean {
-    const groups = this.#owners.get(owner);
-    return groups !== undefined && (group === undefined || groups.has(group));
-  }
-
-  /** Whether at least `max` groups wait, and this owner has a fair share of them or more. */
+  /** Whether at least `max` entries wait, without groups, and this owner has a fair share of them or more. */
   isFull(owner: unknown, max: number): boolean {
     const groups = this.#owners.get(owner);
     const owners = this.#owners.size + (groups ? 0 : 1);
-    return this.#groups >= max && (groups?.size ?? 0) >= max / owners;
+    return this.#size >= max && (groups?.size ?? 0) >= max / owners;
   }
 
   /**
@@ -105,7 +99,6 @@ export class Queue<E> implements Iterable<Waiting<E>> {
     const { owner, group = waiting } = waiting;
     const groups = this.#owners.get(owner) ?? new Map<unknown, Set<Waiting<E>>>();
     const entries = groups.get(group) ?? new Set();
-    if (entries.size === 0) this.#groups += 1;
     this.#owners.set(owner, groups.set(group, entries.add(waiting)));
     this.#size += 1;
   }
@@ -116,7 +109,6 @@ export class Queue<E> implements Iterable<Waiting<E>> {
     const entries = groups.get(group)!;
     entries.delete(waiting);
     this.#size -= 1;
-    if (entries.size === 0) this.#groups -= 1;
     moveBehind(groups, group, entries, hadTurn);
     moveBehind(this.#owners, owner, groups, hadTurn);
     if (this.#size === 0) this.#timer?.restart.abort(RESTARTED);

@@ -7,30 +7,21 @@ import type { WalkedPages } from './walk.ts';
 export interface WalkTurn {
   /** Callers take turns: one with a thousand walks waits as long as the others. */
   readonly caller: string;
-  /** The operation. All its walks keep waiting as long as one of them gets a slot now and then. */
+  /** All walks of an operation have one turn after the other. */
   readonly operation: object;
   readonly signal: AbortSignal;
 }
 
-/** The number of operations that may wait, per slot. */
-const WAITING_PER_SLOT = 100;
-const FULL_RETRY_SECONDS = 5;
-/** How long an operation may wait for a slot, ms. */
+/** How long an operation may wait for its first slot, ms. */
 const PATIENCE_MS = 30_000;
 
-/** The walks of one operation. */
-interface Operation {
-  running: number;
-  /** When one of them last gave its slot back, by `clock.elapsed()`. */
-  since: number;
-}
-
-/** Limits the number of current walks. The others wait, in the order of turns, and are refused if that takes too long. */
+/** Limits the number of current walks. The others wait, in the order of turns. */
 export class WalkSlots {
   readonly #max: number;
   readonly #clock: Clock;
-  readonly #queue: Queue<Operation>;
-  readonly #operations = new WeakMap<object, Operation>();
+  readonly #queue: Queue<undefined>;
+  /** Operations that had a slot: what they have read would be lost, so their other walks wait as long as it takes. */
+  readonly #begun = new WeakSet<object>();
   #taken = 0;
 
   /** @param max walks at a time */
@@ -51,49 +42,24 @@ export class WalkSlots {
   /**
    * Waits for a slot.
    *
-   * @param hasBegun a walk that has begun waits without a time limit
-   * @returns gives the slot back
-   * @throws RATE_LIMITED with `retryAfter`, if too many operations wait or no slot was free in time; the
-   *   abort reason of the signal
+   * @throws RATE_LIMITED with `retryAfter`, if the operation got no slot in time; the abort reason of the signal
    */
-  async take(turn: WalkTurn, { hasBegun = false } = {}): Promise<() => void> {
-    const { caller: owner, operation: group, signal } = turn;
+  async take({ caller: owner, operation: group, signal }: WalkTurn): Promise<void> {
     signal.throwIfAborted();
-    const operation = this.#operations.get(group) ?? { running: 0, since: 0 };
-    this.#operations.set(group, operation);
-    if (this.#taken < this.#max) this.#begin(operation);
-    else if (hasBegun) await this.#queue.wait(operation, { owner, group, signal });
+    if (this.#taken < this.#max) this.#taken += 1;
     else {
-      const isFirst = operation.running === 0 && !this.#queue.has(owner, group);
-      if (isFirst && this.#queue.isFull(owner, this.#max * WAITING_PER_SLOT)) throw full();
-      const since = this.#clock.elapsed();
-      const until = () =>
-        PATIENCE_MS +
-        (operation.running > 0 ? this.#clock.elapsed() : Math.max(since, operation.since));
-      await this.#queue.wait(operation, { owner, group, signal, until });
+      const late = this.#clock.elapsed() + PATIENCE_MS;
+      const until = () => (this.#begun.has(group) ? Infinity : late);
+      await this.#queue.wait(undefined, { owner, group, signal, until });
     }
-    let isTaken = true;
-    return () => {
-      if (!isTaken) return;
-      isTaken = false;
-      this.#giveBack(operation);
-    };
+    this.#begun.add(group);
   }
 
-  #begin(operation: Operation): void {
-    this.#taken += 1;
-    operation.running += 1;
-  }
-
-  #giveBack(operation: Operation): void {
-    this.#taken -= 1;
-    operation.running -= 1;
-    operation.since = this.#clock.elapsed();
-    for (const next of this.#queue) {
-      if (this.#taken >= this.#max) return;
-      this.#begin(next.entry);
-      next.begin();
-    }
+  giveBack(): void {
+    const [next] = this.#queue;
+    // It takes the slot over.
+    if (next) next.begin();
+    else this.#taken -= 1;
   }
 }
 
@@ -103,36 +69,31 @@ export async function* walkInTurn<R>(
   turn: WalkTurn,
   begin: () => WalkedPages<R>,
 ): WalkedPages<R> {
-  let giveBack = await slots.take(turn);
+  await slots.take(turn);
+  let hasSlot = true;
+  const rest = () => {
+    hasSlot = false;
+    slots.giveBack();
+  };
+  let resting: NodeJS.Immediate | undefined;
   const pages = begin();
   try {
     for (;;) {
       const { done, value } = await pages.next();
       if (done) return;
-      let hasSlot = true;
-      const rest = () => {
-        hasSlot = false;
-        giveBack();
-      };
       // A reader that only collects records is back before this, even if it lets others be served in between; one that
       // waits for its client is not. Otherwise all drains would be under way at once, each with the pages it has read.
-      let resting = setImmediate(() => (resting = setImmediate(rest)));
+      resting = setImmediate(() => (resting = setImmediate(rest)));
       yield value;
       clearImmediate(resting);
-      if (!hasSlot) giveBack = await slots.take(turn, { hasBegun: true });
+      if (!hasSlot) await slots.take(turn);
+      hasSlot = true;
     }
   } finally {
-    giveBack();
+    clearImmediate(resting);
+    if (hasSlot) slots.giveBack();
     await pages.return();
   }
-}
-
-function full(): Error {
-  return codedError(
-    'RATE_LIMITED',
-    `Too many drains are waiting, many of them from this caller. Try again in ${FULL_RETRY_SECONDS} s.`,
-    { extensions: { retryAfter: FULL_RETRY_SECONDS, limit: 'MAX_DRAINS' } },
-  );
 }
 
 function tooLate(max: number): Error {
