@@ -3,7 +3,7 @@ import { codedError, codeOf } from '../errors.ts';
 import { identityHash } from './identities.ts';
 import { walkList, type PagedList } from './walk.ts';
 import { positionsIn, type IndexedPage } from './page-index.ts';
-import { causeOf, CursorRefusedError, PageFailedError, ReadPage } from './page.ts';
+import { causeOf, CursorRefusedError, PageFailedError } from './page.ts';
 import { SharedWalks, type ReaderOptions, type WalkReaders } from './shared-walk.ts';
 import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
 
@@ -76,7 +76,7 @@ export class LookUps {
     await reader.readAround(index?.pages ?? this.#walks.get(list.name)?.pages ?? []);
     if (index && reader.missing.size > 0)
       await reader.read([{ after: null }, { after: index.pages.at(-1)?.after ?? null }]);
-    if (!reader.isWhole) await this.#walkFor(list, reader, caller);
+    await this.#walkFor(list, reader, caller);
     return reader.results;
   }
 
@@ -126,31 +126,24 @@ export class LookUps {
 /** Reads pages, and takes the records from them that are still missing. */
 class PageReader<R> {
   readonly missing: Set<string>;
-  /** Whether the list is a single page, which was read, and whose records all have their ids. */
-  isWhole = false;
+  readonly results = new Map<string, LookedUp<R>>();
   readonly #list: PagedList<R>;
-  readonly #results = new Map<string, LookedUp<R>>();
-  readonly #read = new Set<string | null>();
-  /** Records without an id, which fail with these fields, by the starts of their pages and their offsets. */
-  readonly #unidentified = new Map<string | null, Map<number, R>>();
+  /** By the cursors of the pages, what was read behind them. */
+  readonly #read = new Map<string | null, (readonly [id: string | null, record: R])[]>();
 
   constructor(list: PagedList<R>, ids: readonly string[]) {
     this.#list = list;
     this.missing = new Set(ids);
   }
 
-  get results(): ReadonlyMap<string, LookedUp<R>> {
-    return this.#results;
-  }
-
   fail(id: string, error: unknown): void {
-    if (this.missing.delete(id)) this.#results.set(id, { error });
+    if (this.missing.delete(id)) this.results.set(id, { error });
   }
 
   /** Takes the record at the place where one was met just now, if it has no id: it is the same one, which fails. */
   takeUnidentified(id: string, start: string | null, offset: number): void {
-    const record = this.#unidentified.get(start)?.get(offset);
-    if (record !== undefined && this.missing.delete(id)) this.#results.set(id, { record });
+    const [known, record] = this.#read.get(start)?.[offset] ?? [];
+    if (known === null && this.missing.delete(id)) this.results.set(id, { record: record! });
   }
 
   /**
@@ -181,7 +174,6 @@ class PageReader<R> {
     );
     await Promise.all(
       Array.from(unread.values(), async ({ after, hashes }) => {
-        this.#read.add(after);
         try {
           await this.#readPage(after, hashes?.length ?? 0);
         } catch (error) {
@@ -201,27 +193,19 @@ class PageReader<R> {
    */
   async #readPage(start: string | null, length: number): Promise<void> {
     const { fetchPage, size } = this.#list;
-    const unidentified = new Map<number, R>();
-    this.#unidentified.set(start, unidentified);
+    const read: [id: string | null, record: R][] = [];
+    this.#read.set(start, read);
     let after = start;
-    let read = 0;
     do {
-      const page = new ReadPage(after, await size.fetching(fetchPage)(after, size.limit));
-      this.#take(page);
-      for (const [offset, id] of page.ids.entries())
-        if (id === null) unidentified.set(read + offset, page.records[offset]!);
+      const page = await size.fetching(fetchPage)(after, size.limit);
+      for (const [offset, id] of page.ids.entries()) {
+        const record = page.records[offset]!;
+        read.push([id, record]);
+        if (id !== null && this.missing.delete(id)) this.results.set(id, { record });
+      }
       if (!page.hasNextPage || page.endCursor === null || page.endCursor === after) return;
-      read += page.records.length;
       after = page.endCursor;
-    } while (read < length && this.missing.size > 0);
-  }
-
-  #take({ after, ids, records, hasNextPage }: ReadPage<R>): void {
-    if (after === null && !hasNextPage) this.isWhole = !ids.includes(null);
-    for (const [offset, id] of ids.entries()) {
-      if (id !== null && this.missing.delete(id))
-        this.#results.set(id, { record: records[offset]! });
-    }
+    } while (read.length < length && this.missing.size > 0);
   }
 }
 

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { spendTogether, type PageBudget } from './page-budget.ts';
 import { WALK_LEFT } from './page.ts';
 
@@ -24,9 +23,6 @@ interface Reader {
   /** Why it cannot afford the next page. */
   refused?: { readonly error: unknown };
 }
-
-/** A reader that finds this many pages already read lets other requests be served first. */
-const PAGES_PER_TURN = 8;
 
 /** The current walks that equal drains share. */
 export class SharedWalks {
@@ -93,7 +89,6 @@ class SharedWalk<T> {
         if (read < this.#pages.length) {
           read += 1;
           yield this.#pages[read - 1]!;
-          if (read % PAGES_PER_TURN === 0) await nextTurn();
         } else if (this.#over) {
           if (this.#over.failure) throw this.#over.failure.error;
           return;

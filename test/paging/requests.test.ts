@@ -74,7 +74,6 @@ test.each<[string, WorldOptions, before: Read, read: Read, most: number]>([
   ['a record of a list that is not known', { kind: 'record' }, unknown, find(60), 3],
   ['a record behind one that was found', { kind: 'record' }, find(60), find(160), 4],
   ['records that were found before', { kind: 'record' }, find(60, 160), find(60, 160), 2],
-  ['a missing record of one page', { length: 30 }, known(), find(1, 99), 1],
 ])('reading takes few requests: %s', async (_, { length = 500, ...traits }, before, read, most) => {
   const world = new World(length, { ...traits, concurrency: 4 });
   await before(world);
