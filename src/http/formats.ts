@@ -47,13 +47,12 @@ async function* delimited(
 ): AsyncGenerator<Body, void, undefined> {
   let before = DELIMITER;
   for await (const json of parts) {
-    const length = json.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
-    const head = `\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${length}\r\n\r\n`;
-    yield [before + head, ...json, DELIMITER];
+    yield [before + HEAD, ...json, DELIMITER];
     before = '';
   }
   // Turns the delimiter after the last part into the closing one.
   yield '--\r\n';
 }
 
+const HEAD = '\r\nContent-Type: application/json; charset=utf-8\r\n\r\n';
 const DELIMITER = '\r\n---';

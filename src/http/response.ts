@@ -20,8 +20,7 @@ export async function respond(
 ): Promise<Response> {
   exchange.isStreaming = isStream(reply.body);
   if (exchange.node && !exchange.isStreaming) await endOfTurn();
-  const sending = { exchange, cutOff: (error: unknown) => cutOff(exchange, error) };
-  return (exchange.response = responseOf(reply, sending));
+  return (exchange.response = responseOf(reply, exchange, (error) => cutOff(exchange, error)));
 }
 
 /**
@@ -36,31 +35,27 @@ function endOfTurn(): Promise<void> {
 
 let turn: Promise<void> | undefined;
 
-interface Sending {
-  readonly exchange: Exchange;
-  /** @returns what a reader through `fetch` gets instead of the error */
-  cutOff(error: unknown): Error;
-}
+/** Ends an answer that has begun. @returns what a reader through `fetch` gets instead of the error */
+type CutOff = (error: unknown) => Error;
 
-function responseOf(reply: Reply, sending: Sending): Response {
-  const { exchange } = sending;
+function responseOf(reply: Reply, exchange: Exchange, cutOff: CutOff): Response {
   const { node } = exchange;
   const { status, body = '' } = reply;
   const headers = headersOf(reply, exchange);
   if (!node) {
-    const content = isStream(body) ? webStream(body, sending) : bytesOf(body);
+    const content = isStream(body) ? webStream(body, exchange, cutOff) : bytesOf(body);
     const isEmpty = status === NO_CONTENT || content === '';
     return new Response(isEmpty ? null : (content as BodyInit), { status, headers });
   }
   const written = (content: Piece | AsyncGenerator<Piece> | null) =>
     new YogaResponse(content as BodyInit, { status, headers });
-  if (isStream(body)) return written(overSocket(body, node, sending));
+  if (isStream(body)) return written(overSocket(body, node, cutOff));
   if (status === NO_CONTENT) return written(null);
   if (!isPiece(body) && lengthOf(body) > TURN) {
     headers['content-length'] = String(
       body.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0),
     );
-    return written(overSocket(inTurns(body), node, sending));
+    return written(overSocket(inTurns(body), node, cutOff));
   }
   // The bytes of a text would be counted here, by Yoga and by Node.
   const content = bytesOf(body);
@@ -72,9 +67,6 @@ function responseOf(reply: Reply, sending: Sending): Response {
 /** Joins the headers of the reply and of the exchange. */
 function headersOf({ headers }: Reply, { replyHeaders }: Exchange): Record<string, string> {
   const all = { ...headers, ...replyHeaders };
-  // Only the writer of a body knows its framing, and two framings at once confuse proxies (RFC 9112, 6.1).
-  delete all['transfer-encoding'];
-  delete all['content-length'];
   const { vary } = headers;
   if (vary !== undefined && replyHeaders['vary'] !== undefined) {
     all['vary'] = `${vary}, ${replyHeaders['vary']}`;
@@ -107,7 +99,7 @@ async function* inTurns(pieces: readonly Piece[]): AsyncGenerator<Body, void, un
 function overSocket(
   body: AsyncIterable<Body>,
   { req, res }: NodeMessages,
-  sending: Sending,
+  cutOff: CutOff,
 ): AsyncGenerator<Piece, void, undefined> {
   // Programs that imitate requests may have other streams than sockets.
   const socket: Partial<Pick<Socket, 'timeout' | 'setTimeout'>> = req.socket;
@@ -121,15 +113,18 @@ function overSocket(
         yield bytesOf(part);
       }
     } catch (error) {
-      sending.cutOff(error);
+      cutOff(error);
       res.destroy();
     }
   })();
 }
 
 /** The body of a stream through `fetch`: the exchange continues until it is read, cancelled or broken. */
-function webStream(body: AsyncIterable<Body>, sending: Sending): NodeStream<Uint8Array> {
-  const { exchange } = sending;
+function webStream(
+  body: AsyncIterable<Body>,
+  exchange: Exchange,
+  cutOff: CutOff,
+): NodeStream<Uint8Array> {
   const parts = body[Symbol.asyncIterator]();
   const next = async () => {
     try {
@@ -139,7 +134,7 @@ function webStream(body: AsyncIterable<Body>, sending: Sending): NodeStream<Uint
       exchange.end();
       return { done, value: undefined };
     } catch (error) {
-      const reason = exchange.hasLeft ? exchange.fetched!.signal.reason : sending.cutOff(error);
+      const reason = exchange.hasLeft ? exchange.fetched!.signal.reason : cutOff(error);
       exchange.end();
       throw reason;
     }
