@@ -22,8 +22,8 @@ import {
   limitExceeded,
   walkTogether,
 } from '../paging/drain.ts';
-import { walkList, type PagedList, type WalkedPage, type WalkedPages } from '../paging/walk.ts';
-import { causeOf, type FetchPage } from '../paging/page.ts';
+import { walkList, type WalkedPage, type WalkedPages } from '../paging/walk.ts';
+import { causeOf } from '../paging/page.ts';
 import { walkBehind } from '../paging/resume.ts';
 import { walkInTurn } from '../paging/walk-slots.ts';
 import { hasFields, LARGEST_PAGE, type Adapter, type DerivedList } from '../schema/derived.ts';
@@ -31,7 +31,7 @@ import { JsonText, withPath, type AnswerError, type FieldValue, type Path } from
 import type { Call, Requester } from './call.ts';
 import { ConnectionShape } from './connection-shape.ts';
 import type { Shared } from './shared.ts';
-import { ListPages } from './list-pages.ts';
+import { ListPages, type Reading } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
 import type { NestedFiller, PreparedOperation } from './prepared-operation.ts';
 import { selectionsBelow, type SelectedField } from './selected-fields.ts';
@@ -91,7 +91,7 @@ export class ListField implements NestedFiller {
   }
 
   /** @param path of the field @param parent of a nested list */
-  async #answer(requester: Requester, path: Path, parent?: Parent): Promise<FieldValue> {
+  async #answer(requester: Requester, path: Path, parent?: Reading['parent']): Promise<FieldValue> {
     const errors: AnswerError[] = [];
     try {
       const list = this.#open(requester, parent);
@@ -141,7 +141,7 @@ export class ListField implements NestedFiller {
   }
 
   /** @param parent of a nested list @throws BAD_USER_INPUT */
-  #open(requester: Requester, parent?: Parent): OpenedList {
+  #open(requester: Requester, parent?: Reading['parent']): OpenedList {
     const { variables } = requester;
     const args = getArgumentValues(this.#definition, this.#field.uses[0]!.node, {
       ...variables.values,
@@ -161,26 +161,6 @@ export class ListField implements NestedFiller {
     };
   }
 
-  #paged(
-    { name, parent }: OpenedList,
-    requester: Requester,
-    pages = this.#pages,
-    isOverhead = false,
-  ): PagedList<ListRecord> {
-    const { indexes, sizes, concurrency, totals } = this.#shared.lists;
-    const fetchPage: FetchPage<ListRecord> = parent
-      ? pages.fetcherBelow(requester, parent.id, isOverhead)
-      : pages.fetcher(requester, isOverhead);
-    return {
-      name,
-      fetchPage,
-      indexes,
-      size: sizes.of(pages.name, this.#adapter.page),
-      concurrency,
-      totals,
-    };
-  }
-
   /** @throws BAD_USER_INPUT, CURSOR_INVALID and the errors of drains */
   #drain(
     list: OpenedList,
@@ -191,10 +171,11 @@ export class ListField implements NestedFiller {
     const { signal, caller, operation, drainBudget } = requester;
     const selection = this.#pages.nameWith(requester.variables.sent);
     const pages = list.parent
-      ? walkBehind(this.#paged(list, requester), position, limit)
+      ? walkBehind(this.#pages.listFor(requester, list), position, limit)
       : walkTogether(this.#shared.lists, {
           name: isStream ? undefined : JSON.stringify([list.name, selection, position, limit]),
-          listFor: (readers) => this.#paged(list, this.#shared.walkRequester(requester, readers)),
+          listFor: (readers) =>
+            this.#pages.listFor(this.#shared.walkRequester(requester, readers), list),
           position,
           limit,
           caller,
@@ -251,10 +232,10 @@ export class ListField implements NestedFiller {
     const { caller, operation, signal } = requester;
     const isBackward = args.last !== undefined && args.last !== null;
     // Without records, the fields of one that fails are no reason for an error.
-    const isEmpty = args.first === 0 || args.last === 0;
+    const pages = args.first === 0 || args.last === 0 ? this.#barePages : this.#pages;
     const connected: ConnectedList<ListRecord> = {
       // The pages in front of the last records are not in the answer.
-      ...this.#paged(list, requester, isEmpty ? this.#barePages : this.#pages, isBackward),
+      ...pages.listFor(requester, { ...list, isOverhead: isBackward }),
       nameInCursors: list.nameInCursors,
       max: this.#shared.connectionMax,
       inTurn: (begin) => walkInTurn(slots, { caller, operation, signal }, begin),
@@ -267,8 +248,8 @@ export class ListField implements NestedFiller {
     ]);
     if (isBackward) {
       // Pages of overhead have charged the caller, but have not checked the scope `drain` for what is returned.
-      const pages = Math.ceil(connection.edges.length / LARGEST_PAGE);
-      requester.budget?.spend(pages, { isCharged: true });
+      const returned = Math.ceil(connection.edges.length / LARGEST_PAGE);
+      requester.budget?.spend(returned, { isCharged: true });
     }
     if (total && 'error' in total) {
       for (const key of shape.totalKeys(values))
@@ -283,7 +264,7 @@ export class ListField implements NestedFiller {
   async #total(list: OpenedList, requester: Requester): Promise<Total> {
     try {
       if (this.#adapter.count !== undefined) {
-        const { count } = await this.#paged(list, requester, this.#barePages).fetchPage(null, 1);
+        const { count } = await this.#barePages.listFor(requester, list).fetchPage(null, 1);
         if (count !== undefined) return { count };
       }
       return { count: await this.#counted(list, requester) };
@@ -297,13 +278,13 @@ export class ListField implements NestedFiller {
     const bare = this.#barePages;
     const known = totals.of(list.name, (signal) => {
       const gateway = this.#shared.gatewayRequester(requester.variables, signal);
-      const walk = () => walkList(this.#paged(list, gateway, bare), { after: null });
+      const walk = () => walkList(bare.listFor(gateway, list), { after: null });
       return walkInTurn(slots, { caller: gateway.caller, operation: gateway, signal }, walk);
     });
     if (known !== undefined) return known;
     let count = 0;
     const { signal, caller, operation, drainBudget } = requester;
-    const listFor = (by: Requester) => this.#paged(list, by, bare);
+    const listFor = (by: Requester) => bare.listFor(by, list);
     const counts = requester.budget
       ? countTogether(this.#shared.lists, {
           name: JSON.stringify([list.name, 'total']),
@@ -327,19 +308,10 @@ const NOTHING = { edges: [], hasNextPage: false, hasPreviousPage: false };
 type Total = { readonly count: number } | { readonly error: unknown };
 
 /** A list with the arguments of one call. */
-interface OpenedList {
-  /** Names the list with its filters. */
-  readonly name: string;
+interface OpenedList extends Reading {
   /** The same in its cursors, where a filter that is null counts as absent. */
   readonly nameInCursors: string;
   readonly args: Values;
-  /** Undefined for a list of the root. */
-  readonly parent: Parent | undefined;
-}
-
-/** The parent of a nested list, with the id that the service returned. */
-interface Parent {
-  readonly id: unknown;
 }
 
 export interface DrainedPart {

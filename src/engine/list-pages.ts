@@ -19,15 +19,16 @@ import {
   type FetchPage,
   type Page,
 } from '../paging/page.ts';
+import type { PagedList } from '../paging/walk.ts';
 import { LARGEST_PAGE, type Adapter } from '../schema/derived.ts';
 import type { Asked, Requester } from './call.ts';
+import { ByIds, loadTogether } from './by-ids.ts';
 import type { Shared } from './shared.ts';
 import { identityOf, type Identity } from './identity.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import type { ListRecord, RecordError } from './list-record.ts';
 import { compileMend, mended, type Mend } from './mend.ts';
 import { asQuery, type PreparedOperation } from './prepared-operation.ts';
-import { WayToParent } from './way-to-parent.ts';
 import { ResultUnion } from './result-union.ts';
 import { selectedFields } from './selected-fields.ts';
 import {
@@ -36,6 +37,7 @@ import {
   readServiceAnswer,
   rootValue,
   ServiceFailure,
+  valueBelow,
   type PlacedValue,
   type ServiceAnswer,
 } from './service-answer.ts';
@@ -52,6 +54,15 @@ interface ListPagesParts {
   readonly isCounted?: boolean;
 }
 
+/** How a list is read. */
+export interface Reading {
+  /** Of the list with its filters. */
+  readonly name: string;
+  /** The parent of a nested list, with the id that the service returned. */
+  readonly parent?: { readonly id: unknown } | undefined;
+  readonly isOverhead?: boolean;
+}
+
 const FIRST = '_rs_first';
 const AFTER = '_rs_after';
 const COUNT = '_rs_count';
@@ -59,7 +70,7 @@ const COUNT = '_rs_count';
 /** Requests and reads the pages of a list with what an operation selects of its records. Compiled once. */
 export class ListPages {
   /** Names the list and the selection, for what the service refuses as too big. */
-  readonly name: string;
+  readonly #name: string;
   readonly #shared: Shared;
   readonly #adapter: Adapter;
   readonly #identity: Identity;
@@ -70,7 +81,7 @@ export class ListPages {
   /** The number of these pages, if there are lists below the records: what is sent for the pages does not name these. */
   readonly #filled: number | undefined;
   /** Undefined for a list of the root. */
-  readonly #way: WayToParent | undefined;
+  readonly #parents: ByIds | undefined;
 
   constructor(
     shared: Shared,
@@ -80,7 +91,6 @@ export class ListPages {
     this.#shared = shared;
     this.#adapter = adapter;
     this.#result = new ResultUnion(adapter.result, shared.served.upstreamType);
-    this.#way = adapter.reach && new WayToParent(shared, adapter, adapter.reach);
     this.#identity = identityOf(shared.schema, adapter, places[0] ?? []);
     this.#keys = places.map((_, place) => (place === 0 ? 'items' : `_rs_items${place}`));
     this.#mends = places.map((selections) => {
@@ -113,18 +123,13 @@ export class ListPages {
       selections: this.#result.select([info, ...counted, ...lists]),
     });
     const query = asQuery(prepared);
-    const requests = new Map<number, ServiceRequest>();
-    this.#request = (parents) => {
-      const known = requests.get(parents);
-      if (known) return known;
-      const { fields, variables = [] } = this.#way?.select([list], parents) ?? { fields: [list] };
-      const definitions = [...definitionsOf(adapter), ...variables];
-      const made = new ServiceRequest(shared.served, query, fields, definitions);
-      requests.set(parents, made);
-      return made;
-    };
+    const definitions = definitionsOf(adapter);
+    this.#parents = adapter.reach && new ByIds(shared, query, adapter.reach, [list], definitions);
+    const ofRoot =
+      this.#parents?.request(1) ?? new ServiceRequest(shared.served, query, [list], definitions);
+    this.#request = (parents) => this.#parents?.request(parents) ?? ofRoot;
     const selected = places.map((selections) => print({ kind: Kind.SELECTION_SET, selections }));
-    this.name = `${adapter.parent}.${adapter.name} ${selected.join(' ')}`;
+    this.#name = `${adapter.parent}.${adapter.name} ${selected.join(' ')}`;
   }
 
   /** Names what is selected, also in lists below the records, with the values of the caller's variables. */
@@ -133,83 +138,60 @@ export class ListPages {
     return this.#filled === undefined ? name : JSON.stringify([name, this.#filled, sent]);
   }
 
-  /** Makes the function that fetches the pages of a list of the root on behalf of a requester. */
-  fetcher(requester: Requester, isOverhead: boolean): FetchPage<ListRecord> {
-    const fullPages = inFullPages();
-    return async (after, first, signal) => {
-      const pages = fullPages(first) * this.#request(1).pages;
-      const answer = await this.#ask(requester, { after, first, pages, isOverhead, signal });
-      return this.#pageOf(requester, rootValue(answer, this.#adapter.name), answer, {
-        after,
-        first,
-      });
+  /** The list as walks read it on behalf of a requester. */
+  listFor(requester: Requester, reading: Reading): PagedList<ListRecord> {
+    const { indexes, sizes, concurrency, totals } = this.#shared.lists;
+    return {
+      name: reading.name,
+      fetchPage: this.#fetcher(requester, reading),
+      indexes,
+      size: sizes.of(this.#name, this.#adapter.page),
+      concurrency,
+      totals,
     };
   }
 
-  /**
-   * Makes the function that fetches the pages of the nested list of one parent. The first pages of several parents share
-   * a request.
-   */
-  fetcherBelow(
-    requester: Requester,
-    parentId: unknown,
-    isOverhead: boolean,
-  ): FetchPage<ListRecord> {
-    const way = this.#way!;
+  /** The first pages of the nested lists of several parents share a request. */
+  #fetcher(requester: Requester, { parent, isOverhead }: Reading): FetchPage<ListRecord> {
     const fullPages = inFullPages();
+    const parents = parent ? [JSON.stringify(parent.id ?? null)] : [];
     return async (after, first, signal) => {
-      const id = JSON.stringify(parentId ?? null);
-      if (after !== null) {
-        const pages = fullPages(first) * this.#request(1).pages;
-        const asked = { after, first, parents: [id], pages, isOverhead, signal };
-        const answer = await this.#ask(requester, asked);
-        return this.#pageOf(requester, way.listIn(answer, 0), answer, { after, first });
+      if (parents[0] !== undefined && after === null) {
+        const name = `${first} ${this.nameWith(requester.variables.sent)}`;
+        const loader = requester.loader<Page<ListRecord>>(name, (ids) =>
+          this.#firstPages(requester, { first, isOverhead }, ids),
+        );
+        return loader.load(parents[0]);
       }
-      const name = `${first} ${this.nameWith(requester.variables.sent)}`;
-      const loader = requester.loader<Page<ListRecord>>(name, (ids) =>
-        this.#firstPages(requester, { first, isOverhead }, ids),
-      );
-      return loader.load(id);
+      const pages = fullPages(first) * this.#request(1).pages;
+      const asked = { after, first, parents, pages, isOverhead, signal };
+      return this.#pageOf(requester, await this.#ask(requester, asked), 0, asked);
     };
   }
 
-  /** Fetches the first pages of several parents: together, unless that is too big. The parts cost nothing then. */
-  async #firstPages(
+  #firstPages(
     requester: Requester,
-    asked: { readonly first: number; readonly isOverhead: boolean },
-    parents: readonly string[],
-    pages = this.#request(parents.length).pages,
+    asked: { readonly first: number; readonly isOverhead: boolean | undefined },
+    ids: readonly string[],
   ): Promise<readonly (Page<ListRecord> | Error)[]> {
-    let answer: ServiceAnswer;
-    try {
-      answer = await this.#ask(requester, { after: null, ...asked, parents, pages });
-    } catch (error) {
-      if (!(error instanceof SizeRefusedError) || parents.length === 1) throw error;
-      const alone = async (parent: string) => {
-        const [page] = await this.#firstPages(requester, asked, [parent], 0);
-        return page!;
-      };
-      return Promise.all(parents.map((parent) => alone(parent).catch((reason: Error) => reason)));
-    }
-    return Promise.all(
-      parents.map(async (_, at) => {
-        try {
-          const placed = this.#way!.listIn(answer, at);
-          return await this.#pageOf(requester, placed, answer, { after: null, ...asked });
-        } catch (error) {
-          return error as Error;
-        }
-      }),
+    const first = { after: null, ...asked };
+    return loadTogether(
+      ids,
+      (parents, isCharged) => {
+        const pages = isCharged ? 0 : this.#request(parents.length).pages;
+        return this.#ask(requester, { ...first, parents, pages });
+      },
+      (answer, at) => this.#pageOf(requester, answer, at, first),
     );
   }
 
   /** @throws SizeRefusedError, PageFailedError */
   async #ask(
     requester: Requester,
-    { after, first, parents = [], pages, ...asked }: RequestedPage,
+    { after, first, parents, pages, ...asked }: RequestedPage,
   ): Promise<ServiceAnswer> {
     const request = this.#request(Math.max(1, parents.length));
-    const added: JsonObject = { [FIRST]: first, ...this.#way?.values(parents) };
+    const added: JsonObject = { [FIRST]: first, ...this.#parents?.values(parents) };
     if (after !== null) added[AFTER] = after;
     const outgoing = request.with(requester.variables.sent, added);
     const answered = await requester.ask(outgoing, pages, asked).catch((error: unknown) => {
@@ -224,13 +206,25 @@ export class ListPages {
     return answer;
   }
 
-  /** @throws PageFailedError, CursorRefusedError */
+  /** @throws PageFailedError if the parent does not exist any more */
+  #listIn(answer: ServiceAnswer, at: number): PlacedValue {
+    const { name, parent } = this.#adapter;
+    if (!this.#parents) return rootValue(answer, name);
+    const { failure, ...placed } = this.#parents.read(answer, at);
+    if (failure) return { value: null, errors: [{ error: failure, path: [] }] };
+    if (isJsonObject(placed.value) || placed.errors.length > 0) return valueBelow(placed, name);
+    const message = `The recruiting service no longer has this ${parent}, so its list cannot be read. Request its parent again.`;
+    throw new PageFailedError(message, { cause: codedError('UPSTREAM_BAD_RESPONSE', message) });
+  }
+
+  /** @param at the index of the parent in the request @throws PageFailedError, CursorRefusedError */
   async #pageOf(
     requester: Requester,
-    placed: PlacedValue,
-    { data }: ServiceAnswer,
+    answer: ServiceAnswer,
+    at: number,
     { after, first }: { readonly after: string | null; readonly first: number },
   ): Promise<Page<ListRecord>> {
+    const placed = this.#listIn(answer, at);
     const failure = this.#result.failureIn(placed.value);
     const page = isJsonObject(placed.value) && !failure ? placed.value : {};
     const errors = failure ? [failure] : placed.errors.map(({ error }) => error);
@@ -244,7 +238,7 @@ export class ListPages {
       const cause = new ServiceFailure(errors);
       const isInside = !failure && placed.errors.some(({ path }) => path.length > 0);
       // What the service does not execute at all is wrong for every page; a record that fails says nothing of cursors.
-      if (after === null || data === undefined || isInside) {
+      if (after === null || answer.data === undefined || isInside) {
         throw new PageFailedError(cause.message, { cause });
       }
       throw new CursorRefusedError(cause.message, { cause });
@@ -297,8 +291,8 @@ export class ListPages {
 interface RequestedPage extends Asked {
   readonly after: string | null;
   readonly first: number;
-  /** Of a nested list: those whose first pages are requested together. */
-  readonly parents?: readonly string[];
+  /** The ids of the parents of nested lists. */
+  readonly parents: readonly string[];
   /** The cost of the request. */
   readonly pages: number;
 }

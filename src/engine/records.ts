@@ -8,7 +8,6 @@ import {
   type SelectionNode,
 } from 'graphql';
 import { causeOf } from '../paging/page.ts';
-import type { PagedList } from '../paging/walk.ts';
 import type { LookUpList } from '../paging/look-up.ts';
 import type { Adapter, ByIdField, Entity } from '../schema/derived.ts';
 import {
@@ -19,10 +18,10 @@ import {
   type FieldValue,
   type Path,
 } from './answer.ts';
-import type { Call, Requester } from './call.ts';
+import type { Call } from './call.ts';
 import type { Shared } from './shared.ts';
 import { identityText } from './identity.ts';
-import { ByIds } from './by-ids.ts';
+import { ByIds, loadTogether } from './by-ids.ts';
 import { isJsonObject } from './json.ts';
 import { ListPages } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
@@ -31,12 +30,10 @@ import { asQuery, type PreparedOperation } from './prepared-operation.ts';
 import { selectedFields } from './selected-fields.ts';
 import {
   errorsAt,
-  failedForSize,
   readServiceAnswer,
   ServiceFailure,
   type ServiceAnswer,
 } from './service-answer.ts';
-import { ServiceRequest } from './service-request.ts';
 import { EMPTY_KEY, fragmentNode, orTypename } from './syntax.ts';
 
 /** A record that was looked up; null if there is none. */
@@ -92,7 +89,6 @@ class RecordsById implements RecordLoads {
   readonly #field: string;
   readonly #byIds: ByIds;
   readonly #mend: Mend | undefined;
-  readonly #request: (ids: number) => ServiceRequest;
 
   constructor(
     shared: Shared,
@@ -100,83 +96,40 @@ class RecordsById implements RecordLoads {
     { entity, found: by, selections }: RecordsParts<ByIdField>,
   ) {
     this.#field = by.field;
-    this.#byIds = new ByIds(shared, by);
+    this.#byIds = new ByIds(shared, prepared, by, orTypename(selections));
     const set = { kind: Kind.SELECTION_SET, selections } as const;
-    this.#mend = compileMend(
-      shared,
-      prepared,
-      entity.type,
-      selectedFields(set, prepared.fragments),
-    );
-    const requests = new Map<number, ServiceRequest>();
-    this.#request = (ids) => {
-      const known = requests.get(ids);
-      if (known) return known;
-      const { fields, variables } = this.#byIds.select(orTypename(selections), ids);
-      const made = new ServiceRequest(shared.served, prepared, fields, variables);
-      requests.set(ids, made);
-      return made;
-    };
+    const fields = selectedFields(set, prepared.fragments);
+    this.#mend = compileMend(shared, prepared, entity.type, fields);
   }
 
   load(call: Call, id: RecordId): Promise<LoadedRecord> {
-    const name = `${this.#field} ${this.#request(1).nameWith(call.variables.sent)}`;
-    return call.loader<LoadedRecord>(name, (ids) => this.#loadAll(call, ids)).load(id);
-  }
-
-  /** A batch that fails as a whole is sent once singly: one bad id fails only itself then. */
-  async #loadAll(call: Call, ids: readonly RecordId[]): Promise<readonly (LoadedRecord | Error)[]> {
-    const answer = await this.#ask(call, ids).catch((error: unknown) => {
-      if (!failedForSize(error) || ids.length === 1) throw error;
-      return undefined;
-    });
-    if (answer && (answer.data || ids.length === 1)) return this.#recordsIn(call, ids, answer);
-    const single = async (id: RecordId) => {
-      const alone = await this.#ask(call, [id], { isCharged: true });
-      const [record] = await this.#recordsIn(call, [id], alone);
-      return record!;
-    };
-    const failing = (id: RecordId) => single(id).catch((error: Error) => error);
-    const firstTwo = await Promise.all(ids.slice(0, 2).map(failing));
-    // If two ids fail for the same reason, the request itself is wrong, whatever the ids are.
-    const reasons = firstTwo.map((record) =>
-      record instanceof Error ? record.message : undefined,
+    const name = `${this.#field} ${this.#byIds.request(1).nameWith(call.variables.sent)}`;
+    const loader = call.loader<LoadedRecord>(name, (ids) =>
+      loadTogether(
+        ids,
+        (some, isCharged) => this.#ask(call, some, isCharged),
+        (answer, at) => this.#recordIn(call, answer, at),
+      ),
     );
-    if (reasons[0] !== undefined && reasons[0] === reasons[1]) {
-      return ids.map((_, at) => firstTwo[at] ?? firstTwo[0]!);
-    }
-    return [...firstTwo, ...(await Promise.all(ids.slice(2).map(failing)))];
+    return loader.load(id);
   }
 
-  async #ask(
-    call: Call,
-    ids: readonly RecordId[],
-    { isCharged = false } = {},
-  ): Promise<ServiceAnswer> {
-    const request = this.#request(ids.length);
+  async #ask(call: Call, ids: readonly RecordId[], isCharged: boolean): Promise<ServiceAnswer> {
+    const request = this.#byIds.request(ids.length);
     const outgoing = request.with(call.variables.sent, this.#byIds.values(ids));
-    const pages = isCharged ? 0 : request.pages;
-    return readServiceAnswer(await call.ask(outgoing, pages));
+    return readServiceAnswer(await call.ask(outgoing, isCharged ? 0 : request.pages));
   }
 
-  #recordsIn(
-    call: Call,
-    ids: readonly RecordId[],
-    answer: ServiceAnswer,
-  ): Promise<(LoadedRecord | Error)[]> {
-    return Promise.all(
-      ids.map(async (_, at) => {
-        const { value, errors, failure } = this.#byIds.read(answer, at);
-        if (failure) return new ServiceFailure([failure]);
-        const isNull = value === null || value === undefined;
-        if (isNull && errors.length === 0) return null;
-        if (answer.data === undefined) return new ServiceFailure(answer.errors);
-        // An error without a place may explain any null, but no record.
-        const own = errors.filter(({ error }) => isNull || error.path !== undefined);
-        const placed = own.map(({ error, path }): AnswerError => ({ service: { ...error, path } }));
-        return this.#textOf(call, value ?? null, placed);
-      }),
-    );
+  async #recordIn(call: Call, answer: ServiceAnswer, at: number): Promise<LoadedRecord> {
+    const { value, errors, failure } = this.#byIds.read(answer, at);
+    if (failure) throw new ServiceFailure([failure]);
+    const isNull = value === null || value === undefined;
+    if (isNull && errors.length === 0) return null;
+    if (answer.data === undefined) throw new ServiceFailure(answer.errors);
+    // An error without a place may explain any null, but no record.
+    const own = errors.filter(({ error }) => isNull || error.path !== undefined);
+    const placed = own.map(({ error, path }): AnswerError => ({ service: { ...error, path } }));
+    return this.#textOf(call, value ?? null, placed);
   }
 
   async #textOf(call: Call, value: unknown, errors: AnswerError[]): Promise<LoadedRecord> {
@@ -222,26 +175,13 @@ class RecordsInList implements RecordLoads {
   }
 
   async #loadAll(call: Call, ids: readonly string[]): Promise<readonly (LoadedRecord | Error)[]> {
-    const { indexes, sizes, concurrency, totals, lookUps } = this.#shared.lists;
-    const { name, page } = this.#adapter;
-    const listOf = (
-      pages: ListPages,
-      requester: Requester,
-      isOverhead = false,
-    ): PagedList<ListRecord> => ({
-      name,
-      fetchPage: pages.fetcher(requester, isOverhead),
-      indexes,
-      size: sizes.of(pages.name, page),
-      concurrency,
-      totals,
-    });
+    const { name } = this.#adapter;
     const list: LookUpList<ListRecord> = {
-      ...listOf(this.#pages, call, true),
-      idsFor: (readers) => listOf(this.#ids(), this.#shared.walkRequester(call, readers)),
+      ...this.#pages.listFor(call, { name, isOverhead: true }),
+      idsFor: (readers) => this.#ids().listFor(this.#shared.walkRequester(call, readers), { name }),
     };
     const { signal, caller, operation, budget } = call;
-    const found = await lookUps.find(list, ids, {
+    const found = await this.#shared.lists.lookUps.find(list, ids, {
       signal,
       caller,
       operation,
