@@ -19,6 +19,10 @@ afterAll(() => full[Symbol.asyncDispose]());
 const startFull = (drainMaxItems?: number) =>
   startOverFullService({ config: drainMaxItems === undefined ? {} : { drainMaxItems } });
 
+function fail(message: string): never {
+  throw new Error(message);
+}
+
 function over(sdl: string, resolvers: Resolvers): Promise<World> {
   const paged = sdl.replaceAll('%', 'first: Int, after: String');
   const snapshot = `${paged} type PageInfo { hasNextPage: Boolean! endCursor: String }`;
@@ -28,11 +32,12 @@ function over(sdl: string, resolvers: Resolvers): Promise<World> {
 
 test('a page that is null is an error, one without items no records, and an empty first page is skipped', async () => {
   await using gateway = await over(
-    `type Query { gone(%): RowPage empty(%): RowPage late(%): RowPage }
+    `type Query { gone(%): RowPage broken(%): RowPage empty(%): RowPage late(%): RowPage }
      type Row { id: ID! } type RowPage { items: [Row!] pageInfo: PageInfo! }`,
     {
       Query: {
         gone: () => null,
+        broken: () => ({ items: () => fail('Broken.'), pageInfo: { hasNextPage: false } }),
         empty: () => ({ items: null, pageInfo: { hasNextPage: false } }),
         late: (_: unknown, { after: cursor }: PageArgs) => ({
           items: cursor ? [{ id: 1 }] : [],
@@ -41,21 +46,26 @@ test('a page that is null is an error, one without items no records, and an empt
       },
     },
   );
-  const fields = ['Gone', 'Empty', 'Late'].map(
+  const fields = ['Gone', 'Broken', 'Empty', 'Late'].map(
     (name) => `all${name} { id } ${name.toLowerCase()}Connection { nodes { id } }`,
   );
   expect(await gateway.ask(`{ ${fields.join(' ')} }`)).toEqual({
     data: {
       allGone: null,
       goneConnection: null,
+      allBroken: null,
+      brokenConnection: null,
       allEmpty: [],
       emptyConnection: { nodes: [] },
       allLate: [{ id: '1' }],
       lateConnection: { nodes: [{ id: '1' }] },
     },
-    errors: ['allGone', 'goneConnection'].map((field) =>
-      expect.objectContaining({ path: [field], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }),
-    ),
+    errors: [
+      ...['allGone', 'goneConnection'].map((field) =>
+        expect.objectContaining({ path: [field], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }),
+      ),
+      ...['allBroken', 'brokenConnection'].map((field) => ({ message: 'Broken.', path: [field] })),
+    ],
   });
 });
 
