@@ -1,7 +1,7 @@
 import type { Unsaved } from '../tokens/emergency.ts';
 import { iso, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
 import { proxyAgent, tokenService, type Verdict } from '../tokens/service.ts';
-import { endsAt, fingerprintOf, isLive, isLost, type State } from '../tokens/state.ts';
+import { endsAt, fingerprintOf, isLive, type State } from '../tokens/state.ts';
 import { lineOn } from '../setup/wording.ts';
 import { duration, printable, times, type Terminal } from './terminal.ts';
 import { noTokens, readTokens, type ReadTokens } from './tokens-store.ts';
@@ -126,11 +126,11 @@ export async function tokensCheck(_options: object, terminal: Terminal) {
   const token = await check(pair.accessToken);
   const verdict = token.kind === 'works' ? await check(pair.accessToken, true) : token;
   const asked = verdict === token ? 'the access token' : 'a query';
-  terminal.stdout.write(`${new URL(baseUrl).host} ${verdictOn(verdict, asked, tokens)}\n`);
+  terminal.stdout.write(`${new URL(baseUrl).host} ${verdictOn(verdict, asked, state)}\n`);
   return verdict.kind === 'works' ? 0 : 1;
 }
 
-function verdictOn(verdict: Verdict, asked: string, { state, now }: ReadTokens): string {
+function verdictOn(verdict: Verdict, asked: string, state: State): string {
   if (verdict.kind === 'works') return 'accepts the access token, and answers a query.';
   if (verdict.kind === 'unclear') {
     return (
@@ -138,8 +138,7 @@ function verdictOn(verdict: Verdict, asked: string, { state, now }: ReadTokens):
       'network and HTTPS_PROXY, and try again.'
     );
   }
-  const trouble = state && isLost(state, now) ? 'lost' : 'unauthorized';
-  return verdict.detail === 'token_expired' && trouble !== 'lost'
+  return verdict.detail === 'token_expired'
     ? 'reports that the access token has expired. A running gateway refreshes it by itself; otherwise run `tokens refresh`.'
-    : `refuses ${asked} (${printable(verdict.detail)}). ${lineOn(trouble, state)}`;
+    : `refuses ${asked} (${printable(verdict.detail)}). ${lineOn('unauthorized', state)}`;
 }

@@ -23,22 +23,10 @@ export async function readLink(
       `${subject} cannot be read (${flaw}). Check the link, the network, HTTPS_PROXY and NODE_EXTRA_CA_CERTS.`,
     );
   }
-  if (status === 404 || status === 410) {
-    throw new Error(
-      `${subject} is dead (status ${status}): it stops working 30 days after it was made, or at the first refresh of its ` +
-        'tokens. Check that it is the whole link; otherwise, have an administrator make a new token in the personal ' +
-        'account, and use its new link.',
-    );
-  }
-  if (isPage(text) || (status >= 300 && status < 400)) {
-    throw new Error(
-      `${subject} answers with a page for people, or a redirect. Open it in a browser, save the JSON that it shows to a ` +
-        'file, and run `tokens import <file>`.',
-    );
-  }
   throw new Error(
-    `${subject} gives no token set (status ${status}). Check that it is the whole link that the personal account shows, and ` +
-      'that the service works.',
+    `${subject} gives no token set (status ${status}). Check that it is the whole link. It stops working 30 days after it was made, ` +
+      'or at the first refresh of its tokens: then have an administrator make a new token in the personal account. If it is a page ' +
+      'for people, open it in a browser, save the JSON that it shows to a file, and run `tokens import <file>`.',
   );
 }
 
@@ -53,17 +41,8 @@ export function readTokenFile(bytes: Uint8Array): Pair {
   const text = new TextDecoder().decode(bytes);
   const pair = bytes.length <= LARGEST_FILE ? readPair(parseJson(text)) : undefined;
   if (pair) return pair;
-  if (isPage(text)) {
-    throw new Error(
-      'This is a page, not the JSON of a token set. Save the JSON that the page shows in a browser, not the page itself.',
-    );
-  }
   throw new Error(
     'This is not a token set (JSON in UTF-8, with access_token and refresh_token). Give the whole text that the token link ' +
-      'shows in a browser, or the link itself.',
+      'shows in a browser, not the page itself, or give the link.',
   );
-}
-
-function isPage(text: string): boolean {
-  return /^\uFEFF?\s*</.test(text);
 }

@@ -9,7 +9,13 @@ import { openState, sealState, StoreUnavailable, type Reading, type TokenStore }
  * @param url with everything that the driver reads of it: user, password, sslmode, sslrootcert and others
  */
 export function openPostgresStore(url: string, sealer: Sealer): TokenStore {
-  const settings = settingsOf(url);
+  const settings: ClientConfig = {
+    connectionString: url,
+    application_name: 'recruiting-subgraph',
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: ANSWER_MS,
+    keepAlive: true,
+  };
   const transaction = <T>(work: (run: Run) => Promise<T>) => transactionOf(settings, work);
   return {
     description: describe(url),
@@ -68,16 +74,6 @@ const BEGIN = `
   SET LOCAL statement_timeout = ${STATEMENT_MS};
   SET LOCAL idle_in_transaction_session_timeout = ${STATEMENT_MS};
   SET LOCAL synchronous_commit = on`;
-
-function settingsOf(url: string): ClientConfig {
-  return {
-    connectionString: url,
-    application_name: 'recruiting-subgraph',
-    connectionTimeoutMillis: CONNECT_MS,
-    query_timeout: ANSWER_MS,
-    keepAlive: true,
-  };
-}
 
 async function transactionOf<T>(
   settings: ClientConfig,

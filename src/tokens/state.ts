@@ -42,7 +42,7 @@ export interface State {
   /** The store that the set was moved to: it is not exchanged from here any more. */
   readonly movedTo: string | null;
   /** What the last import replaced, until the imported pair was exchanged. */
-  readonly replaced: Replaced | null;
+  readonly replaced: State | null;
   /** The audit trail, newest first. */
   readonly events: readonly Event[];
 }
@@ -63,9 +63,6 @@ export interface Claim {
   /** The uncertain one that it followed, which holds again if nothing was sent. */
   readonly over: Claim | null;
 }
-
-/** With its claim: a refresh token that may be spent is not a fresh one after the import is withdrawn. */
-type Replaced = Pick<State, 'set' | 'pair' | 'savedAt' | 'expiresAt' | 'refusesEarly' | 'claim'>;
 
 interface Event {
   readonly at: number;
@@ -183,7 +180,7 @@ export function importPair({ pair, service, by, replace }: Import): Rule<Importe
       expiresAt: now + pair.expiresIn * 1000,
       imported: true,
       refusesEarly: state?.refusesEarly ?? false,
-      replaced: isInUse ? pick(state) : null,
+      replaced: isInUse ? { ...state, events: [], replaced: null } : null,
       events: state?.events ?? [],
     };
     return { next: withEvent(next, now, 'imported', by), result: 'imported' };
@@ -256,9 +253,8 @@ export function save(received: State, by: string): Rule<State> {
     }
     // An import replaced the set during its exchange: the newer pair is what it would be withdrawn to.
     const isReplaced = state.replaced?.set === received.set;
-    return isReplaced
-      ? { next: { ...state, replaced: pick(received) }, result: state }
-      : { result: state };
+    const replaced = { ...received, events: [], replaced: null };
+    return isReplaced ? { next: { ...state, replaced }, result: state } : { result: state };
   };
 }
 
@@ -294,17 +290,14 @@ function ended(state: State, open: Claim, ending: Ending, now: number): State {
       };
     case 'refused':
     case 'lost': {
-      if (ending.kind === 'lost' && state.replaced) return withdrawn(state, state.replaced);
+      // The imported refresh token was spent: what the import replaced is in use again.
+      if (ending.kind === 'lost' && state.replaced) {
+        return { ...state.replaced, generation: state.generation + 1, events: state.events };
+      }
       const refused = { refusals: state.refusals + 1, refusedAt: now };
       return { ...state, ...refused, claim: null, lost: ending.kind === 'lost' };
     }
   }
-}
-
-/** The imported refresh token was spent: what the import replaced is in use again. */
-function withdrawn(state: State, replaced: Replaced): State {
-  const generation = state.generation + 1;
-  return { ...state, ...BLANK, ...replaced, generation, imported: false, replaced: null };
 }
 
 /** Records that the service refuses the access token as expired, although the clock says otherwise. */
@@ -361,10 +354,6 @@ const BLANK = {
   lost: false,
   movedTo: null,
 } as const;
-
-function pick({ set, pair, savedAt, expiresAt, refusesEarly, claim }: State): Replaced {
-  return { set, pair, savedAt, expiresAt, refusesEarly, claim };
-}
 
 function withEvent(state: State, at: number, what: Event['what'], by: string): State {
   const { generation, pair } = state;
