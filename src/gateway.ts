@@ -274,7 +274,7 @@ async function connectService(
     timeoutMs: config.upstreamTimeoutMs,
     tokens,
     clock,
-    telemetry: telemetry.upstream(() => upstream.load),
+    telemetry: telemetry.upstream(() => upstream.waiting),
   });
   return { tokens, upstream };
 }

@@ -3,6 +3,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { EngineTelemetry } from '../engine/shared.ts';
 import { TROUBLES, type TokenHealth } from '../tokens/health.ts';
 import type { UpstreamTelemetry } from '../upstream/telemetry.ts';
+import type { Waiting } from '../upstream/turns.ts';
 import { requestCause, requestTelemetry } from './requests.ts';
 
 interface TelemetryParts {
@@ -37,20 +38,16 @@ export function createTelemetry({ version, log }: TelemetryParts) {
       text: () => registry.metrics(),
     } satisfies Metrics,
     requests: () => requestTelemetry(log, registry),
-    upstream: (load: () => UpstreamLoad) => upstreamTelemetry(load, log, registry),
+    upstream: (waiting: () => Waiting) => upstreamTelemetry(waiting, log, registry),
     reading: (load: ReadingLoad) => readingTelemetry(load, registry),
     /** @param health returns undefined while there are no tokens */
     tokens: (health: () => TokenHealth | undefined) => tokenTelemetry(health, registry),
   };
 }
 
-interface UpstreamLoad {
-  readonly waiting: Readonly<Record<'interactive' | 'drain', number>>;
-}
-
 /** Reports requests to the service, except token exchanges. They carry the id of the caller's request. */
 function upstreamTelemetry(
-  load: () => UpstreamLoad,
+  waiting: () => Waiting,
   log: Logger,
   registry: Registry,
 ): UpstreamTelemetry {
@@ -69,7 +66,7 @@ function upstreamTelemetry(
   gauges(registry, {
     recruiting_upstream_requests_waiting: [
       'Requests that wait for their turn: at most UPSTREAM_CONCURRENCY have one.',
-      () => load().waiting,
+      waiting,
       'priority',
     ],
   });

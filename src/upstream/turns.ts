@@ -4,10 +4,8 @@ import { codedError } from '../errors.ts';
 import { Queue } from '../queue.ts';
 import type { Failure, Priority, Wrapper } from './request.ts';
 
-export interface TurnsLoad {
-  readonly inFlight: number;
-  readonly waiting: Readonly<Record<Priority, number>>;
-}
+/** How many requests of each priority wait for their turn. */
+export type Waiting = Readonly<Record<Priority, number>>;
 
 /** The most interactive requests that may wait, per slot. */
 const WAITING_PER_SLOT = 100;
@@ -58,11 +56,8 @@ export function createTurns({ concurrency, clock }: { concurrency: number; clock
 
   return {
     inTurn,
-    get load(): TurnsLoad {
-      return {
-        inFlight: inFlight.interactive + inFlight.drain,
-        waiting: { interactive: waiting.interactive.size, drain: waiting.drain.size },
-      };
+    get waiting(): Waiting {
+      return { interactive: waiting.interactive.size, drain: waiting.drain.size };
     },
   };
 

@@ -6,12 +6,12 @@ import type { OutgoingRequest, Outcome, Sender, UpstreamAnswer } from './request
 import { retry } from './retry.ts';
 import { shareQueries } from './share.ts';
 import { noTelemetry, type UpstreamTelemetry } from './telemetry.ts';
-import { createTurns, type TurnsLoad } from './turns.ts';
+import { createTurns, type Waiting } from './turns.ts';
 
 /** The recruiting service's GraphQL endpoint. Every request to it goes through `send`. */
 export interface Upstream {
   readonly send: SendToService;
-  readonly load: TurnsLoad;
+  readonly waiting: Waiting;
   close(): Promise<void>;
 }
 
@@ -48,8 +48,8 @@ export function openUpstream<Token extends { readonly value: string }>(
         throw error instanceof GraphQLError ? copyOf(error) : error;
       }
     },
-    get load() {
-      return turns.load;
+    get waiting() {
+      return turns.waiting;
     },
     close,
   };
