@@ -1,9 +1,6 @@
 import process from 'node:process';
 
-const CLIENT = ['graphql-client', 'apollographql-client'].flatMap((name) => [
-  `${name}-name`,
-  `${name}-version`,
-]);
+const CLIENT = ['graphql-client-name', 'apollographql-client-name'];
 
 interface Propagated {
   readonly request: Request;

@@ -80,9 +80,7 @@ test('the router answers a client without a token what needs no scope', async ()
 test('the router sends its key and the name of the client to this subgraph only, without the credentials of the caller', async () => {
   const names = {
     'graphql-client-name': 'portal',
-    'graphql-client-version': '1.2',
     'apollographql-client-name': 'app',
-    'apollographql-client-version': '3',
   };
   const credentials = { ...(await as('pii')), cookie: 'session=1', 'x-api-key': 'x' };
   reviews.received.length = 0;
