@@ -1,10 +1,5 @@
 import { createDefaultExecutor, type SubschemaConfig } from '@graphql-tools/delegate';
-import {
-  createGraphQLError,
-  isAsyncIterable,
-  type ExecutionRequest,
-  type Executor,
-} from '@graphql-tools/utils';
+import { createGraphQLError, type ExecutionRequest, type Executor } from '@graphql-tools/utils';
 import {
   getOperationAST,
   GraphQLError,
@@ -38,15 +33,14 @@ export function servedExecutor(schema: GraphQLSchema, delegate: Delegate): Execu
 export function ofOtherService(config: SubschemaConfig): SubschemaConfig {
   const { schema, executor = createDefaultExecutor(schema) } = config;
   const placing = async (request: ExecutionRequest) => {
-    const result = await executor(request);
-    if (isAsyncIterable(result)) return result;
+    const result = (await executor(request)) as ExecutionResult;
     const errors = (result.errors ?? []).map(
       (error: GraphQLError | Pick<GraphQLError, 'message' | 'path'>) => ({
         thrown: error instanceof GraphQLError ? error : createGraphQLError(error.message, error),
         path: error.path,
       }),
     );
-    return placed(schema, request, result.data as Container | null, errors);
+    return placed(schema, request, result.data, errors);
   };
   return { ...config, executor: placing as Executor };
 }

@@ -5,8 +5,7 @@ import {
   type GraphQLSchema,
   type SelectionNode,
 } from 'graphql';
-import { isIdentified } from '../schema/derivation/lists.ts';
-import { objectTypesOf, type Adapter } from '../schema/derived.ts';
+import { idOf, objectTypesOf, type Adapter } from '../schema/derived.ts';
 import { isJsonObject } from './json.ts';
 import { fieldNode, fragmentNode } from './syntax.ts';
 
@@ -34,7 +33,7 @@ export function identityOf(
     return { selections: [], of };
   }
   const all = objectTypesOf(schema, nodeType)
-    .filter((type) => isIdentified(type, identity))
+    .filter((type) => idOf(type, identity))
     .map((type) => ({ type, key: `_rs_${type.name}_key0` }));
   const fields = all.map(({ type, key }) => {
     const field = fieldNode(identity, { alias: key });

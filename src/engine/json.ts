@@ -17,17 +17,18 @@ const LONG_NUMBER = /[:[,]\s*-?\d{16}/;
  * Parses JSON. Integers that a double cannot hold are kept as they were written: `JSON.stringify` writes the same digits
  * again. They are objects without a prototype, with the member `rawJSON`.
  *
+ * @param keepDigits makes something else of the digits of such an integer
  * @throws SyntaxError
  */
-export function parseExactly(text: string): unknown {
-  return LONG_NUMBER.test(text) ? exactJson.parse(text, keepDigits) : JSON.parse(text);
-}
-
-function keepDigits(_: string, value: unknown, { source }: { readonly source?: string }): unknown {
-  const isUnsafe = typeof value === 'number' && !Number.isSafeInteger(value);
-  return isUnsafe && source !== undefined && /^-?\d+$/.test(source)
-    ? exactJson.rawJSON(source)
-    : value;
+export function parseExactly(
+  text: string,
+  keepDigits: (digits: string) => unknown = exactJson.rawJSON,
+): unknown {
+  if (!LONG_NUMBER.test(text)) return JSON.parse(text);
+  return exactJson.parse(text, (_, value, { source }) => {
+    const isUnsafe = typeof value === 'number' && !Number.isSafeInteger(value);
+    return isUnsafe && source !== undefined && /^-?\d+$/.test(source) ? keepDigits(source) : value;
+  });
 }
 
 /** Whether a value is an integer that `parseExactly` kept as it was written. */

@@ -91,7 +91,7 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
         hideSuggestions: !introspection,
       });
       // All that is kept of the body while the operation waits for the service.
-      const { length } = variables;
+      const { length } = JSON.stringify(variables.sent);
       exchange.onEnd(() => bodies.remove(length));
       if (!bodies.add(length, length)) throw noRoom();
       return variables;

@@ -1,5 +1,6 @@
 import {
   getNullableType,
+  GraphQLBoolean,
   isAbstractType,
   isInterfaceType,
   isIntrospectionType,
@@ -63,11 +64,15 @@ export function mayBePage(schema: GraphQLSchema, type: GraphQLNamedType): boolea
   return isPage(type) || (isAbstractType(type) && schema.getPossibleTypes(type).some(isPage));
 }
 
-/** The `id` of a type, if it is a scalar and needs no arguments. */
-export function idOf(type: GraphQLObjectType): GraphQLField<unknown, unknown> | undefined {
-  const id = type.getFields()['id'];
-  const isPlain = id && isLeafType(getNullableType(id.type)) && !id.args.some(isRequiredArgument);
-  return isPlain ? id : undefined;
+/** The field of a type that may identify its records: a scalar, but no Boolean, that needs no arguments. */
+export function idOf(
+  type: GraphQLObjectType,
+  name = 'id',
+): GraphQLField<unknown, unknown> | undefined {
+  const id = type.getFields()[name];
+  const value = getNullableType(id?.type);
+  const isScalar = isLeafType(value) && value !== GraphQLBoolean;
+  return isScalar && !id!.args.some(isRequiredArgument) ? id : undefined;
 }
 
 /** A union or an interface of a page or a record, and of errors: `union Person = PersonItem | PersonError`. */

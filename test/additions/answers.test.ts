@@ -186,7 +186,7 @@ test.each([
 
 /** What is refused in operations with added fields, before the service is asked. */
 test.each([
-  ['a long integer in an argument', `{ own(big: ${LONG}) }`],
+  ['a long integer in an argument', '{ own(big: 9007199254740993) }'],
   ['a directive of the service', '{ own shop @tag(name: "x") }'],
   [
     'objects without an end',

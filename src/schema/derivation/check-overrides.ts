@@ -1,8 +1,8 @@
 import { isObjectType, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
 import { OperatorMistakes } from '../../errors.ts';
-import { objectTypesOf } from '../derived.ts';
+import { idOf, objectTypesOf } from '../derived.ts';
 import type { ByIdFields } from './by-id.ts';
-import { isCount, isIdentified, type FoundList } from './lists.ts';
+import { isCount, type FoundList } from './lists.ts';
 import { SUBJECT, type FieldOverride, type Overrides } from './overrides.ts';
 
 /**
@@ -69,7 +69,7 @@ function mistakesOfField(
   const records = identity === undefined ? [] : objectTypesOf(schema, nodeType);
   const isUncounted = count !== undefined && !isCount(pageType.getFields()[count]);
   return [
-    ...(records.every((type) => isIdentified(type, identity!))
+    ...(records.every((type) => idOf(type, identity))
       ? []
       : [`${identity} is not a scalar field of ${nodeType.name} that identifies a record.`]),
     ...(isUncounted ? [`${pageType.name} has no field ${count}: Int for the count.`] : []),

@@ -1,6 +1,5 @@
 import {
   getNullableType,
-  GraphQLBoolean,
   isObjectType,
   isRequiredArgument,
   type GraphQLObjectType,
@@ -84,14 +83,14 @@ export function planEntities(
   };
 }
 
-/** A key may not have arguments (Federation, KEY_FIELDS_HAS_ARGS), and a Boolean cannot identify a record. */
+/** A key may not have arguments (Federation, KEY_FIELDS_HAS_ARGS). */
 function identifiedTypes(schema: GraphQLSchema): GraphQLObjectType[] {
   const roots: unknown[] = [schema.getQueryType(), schema.getMutationType()];
   return typesWithFields(schema)
     .filter((type) => isObjectType(type))
     .filter((type) => {
       const id = roots.includes(type) ? undefined : idOf(type);
-      return id?.args.length === 0 && getNullableType(id.type) !== GraphQLBoolean;
+      return id?.args.length === 0;
     })
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }

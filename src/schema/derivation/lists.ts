@@ -6,7 +6,6 @@ import {
   GraphQLInt,
   GraphQLString,
   isCompositeType,
-  isLeafType,
   isListType,
   isObjectType,
   isRequiredArgument,
@@ -18,6 +17,7 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import {
+  idOf,
   isPage,
   mayBePage,
   objectTypesOf,
@@ -100,7 +100,7 @@ function judgeField(
   const required = clashing.find(isRequiredArgument);
   if (required) return `its required argument ${required.name} is called as one of the gateway`;
   // Records without an id are located by the records around them.
-  const hasIds = objectTypesOf(schema, nodeType).some((type) => isIdentified(type, 'id'));
+  const hasIds = objectTypesOf(schema, nodeType).some((type) => idOf(type));
   return {
     name: field.name,
     field,
@@ -184,12 +184,4 @@ const CURSORS = 'cursors of type String or ID';
 
 export function isCount(field: AnyField | undefined): boolean {
   return getNullableType(field?.type) === GraphQLInt && !field!.args.some(isRequiredArgument);
-}
-
-/** Whether this field identifies the records of a type. */
-export function isIdentified(type: GraphQLObjectType, name: string): boolean {
-  const field = type.getFields()[name];
-  const value = getNullableType(field?.type);
-  const isScalar = isLeafType(value) && value !== GraphQLBoolean;
-  return isScalar && !field!.args.some(isRequiredArgument);
 }

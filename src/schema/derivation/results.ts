@@ -50,7 +50,7 @@ export function recordOf(
   const members = membersOf(schema, type);
   const onPages = members.length > 0 ? listedTypes(schema) : NONE;
   const listed = members.filter((member) => onPages.has(member));
-  const [record, ...others] = (listed.length > 0 ? listed : members).filter(idOf);
+  const [record, ...others] = (listed.length > 0 ? listed : members).filter((each) => idOf(each));
   return others.length === 0 ? record : undefined;
 }
 
