@@ -21,7 +21,6 @@ interface ExportOptions {
   readonly resume: boolean;
   readonly force: boolean;
   readonly url?: string;
-  readonly sandbox: boolean;
 }
 
 const NOT_WHOLE = 1;
@@ -37,7 +36,10 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const say = (message: string): void => void stderr.write(`${message}\n`);
   const start = clock.elapsed();
   await using parts = new AsyncDisposableStack();
-  const { source, ...way } = await openSource(options, terminal, parts);
+  const { source, ...way } =
+    options.url === undefined
+      ? await localGateway(terminal, parts)
+      : distantGateway(options.url, terminal, parts);
   const onWait = (message: string, seconds: number) => {
     say(`${message} Trying again in ${seconds} s.`);
   };
@@ -122,16 +124,6 @@ interface Source extends Pick<
   readonly source: string;
 }
 
-async function openSource(
-  { url, sandbox }: ExportOptions,
-  terminal: Terminal,
-  parts: AsyncDisposableStack,
-): Promise<Source> {
-  if (url === undefined) return localGateway(sandbox, terminal, parts);
-  if (sandbox) throw new OperatorMistake(ONE_SOURCE);
-  return distantGateway(url, terminal, parts);
-}
-
 function distantGateway(address: string, terminal: Terminal, parts: AsyncDisposableStack): Source {
   const { exportApiKey: apiKey } = readSettings(terminal.env, terminal.readFile);
   const url = graphqlUrl(address);
@@ -160,19 +152,14 @@ function graphqlUrl(address: string): string {
 /**
  * A gateway that no other caller can reach, with the settings of `serve`. Other processes may use the same token store.
  */
-async function localGateway(
-  sandbox: boolean,
-  terminal: Terminal,
-  parts: AsyncDisposableStack,
-): Promise<Source> {
-  const { env, readFile, stderr } = terminal;
+async function localGateway(terminal: Terminal, parts: AsyncDisposableStack): Promise<Source> {
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
-  const config = readConfig(env, readFile, { hasCallers: false });
-  const hasService = config.recruitingUrl !== undefined;
-  if (sandbox === hasService) throw new OperatorMistake(ONE_SOURCE);
+  const config = readConfig(terminal.env, terminal.readFile, {
+    hasCallers: false,
+    hasSandbox: false,
+  });
   const log = await commandLog(config, terminal);
   const added = await loadGatewayConfig(config);
-  if (!hasService) stderr.write(SANDBOX_NOTICE);
   const setup = { config, added, machine: terminal, log, closeAtEnd, hasCallers: false };
   const access = await openAccess(setup);
   const gateway = await openGateway(access, { ...setup, config: { ...config, ...ONLY_CALLER } });
@@ -180,16 +167,9 @@ async function localGateway(
     url: 'http://localhost/graphql',
     fetch: (to, init) => Promise.resolve(gateway.handler.fetch(to, init)),
     apiKey: undefined,
-    source: config.recruitingUrl ?? 'the sandbox',
+    source: config.recruitingUrl!,
   };
 }
-
-const ONE_SOURCE =
-  'An export has one source: the service of RECRUITING_URL, the gateway of --url, or with --sandbox its made-up people. ' +
-  'Set one of the three.';
-
-const SANDBOX_NOTICE =
-  '***  SANDBOX  ***  These people are made up. Set RECRUITING_URL, or give --url, to export real ones.\n';
 
 /** Removes the limits that protect callers from each other: this command is the only caller. */
 const ONLY_CALLER = {
@@ -197,7 +177,6 @@ const ONLY_CALLER = {
   allowedHosts: undefined,
   trustedDocuments: undefined,
   trustedDocumentsOnly: false,
-  introspection: true,
   pagesPerMinute: 0,
   drainMaxItems: 100_000_000,
   maxAliases: 1_000,

@@ -60,11 +60,6 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
         false,
       ),
       option('--url <gateway>', 'read through this gateway, with the key in EXPORT_API_KEY'),
-      option(
-        '--sandbox',
-        'export made-up people; otherwise a service or a gateway is needed',
-        false,
-      ),
     ],
     load: async () => (await import('./export.ts')).exportList,
   },

@@ -68,7 +68,7 @@ const OF_THE_GATEWAY = [
   ['README.md', '--subgraph > recruiting.graphql'],
   ['README.md', 'persons.csv'],
   ['docs/callers.md', 'keys new importer'],
-  ['docs/export.md', 'made-up.csv'],
+  ['docs/export.md', '> persons.csv'],
   ['docs/export.md', 'EXPORT_API_KEY=rsk'],
   ['docs/supergraph.md', 'keys new router'],
 ] as const;

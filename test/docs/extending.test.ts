@@ -1,6 +1,7 @@
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startService } from '../service/service.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { servedOffline } from '../support/gateway/served.ts';
@@ -50,13 +51,18 @@ test('the adapters.json of docs/schema.md decides, skips and finds what its tabl
 
 let files = 0;
 
-/** Exports the people of the sandbox through a gateway with this configuration. */
+/** Exports the people of a service through a gateway with this configuration. */
 async function exported(config: string, fields: string): Promise<Record<string, string>[]> {
   // Node loads each file once.
   const file = folder.file(`${(files += 1)}.config.ts`);
   writeFileSync(file, config);
-  const args = ['export', 'persons', '--sandbox', '--fields', fields];
-  const { code, stdout, stderr } = await runHere(args, { GATEWAY_CONFIG: file });
+  await using service = await startService();
+  const { code, stdout, stderr } = await runHere(['export', 'persons', '--fields', fields], {
+    GATEWAY_CONFIG: file,
+    RECRUITING_URL: service.url,
+    TOKEN_LINK: service.tokenLink,
+    TOKEN_STORE: `sqlite:${file}.db`,
+  });
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('137 records') });
   return stdout
     .trimEnd()

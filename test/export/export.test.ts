@@ -1,5 +1,5 @@
 /** What `export` writes, and what it says and returns. */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { recordFormat } from '../../src/export/format.ts';
@@ -158,7 +158,6 @@ test.each<[string, string, string, RegExp]>([
     '--output /no/such/folder/x',
     /ENOENT: no such file or directory.* give --output/,
   ],
-  ['persons', 'id', '--sandbox', /Set one of the three/],
   ['persons', 'id', '--url localhost:4000', /begins with http:/],
   ['persons', 'id', '--url elsewhere', /begins with http:/],
 ])('a mistake ends with 2 and a sentence: %s %s %s', async (field, fields, options, sentence) => {
@@ -195,17 +194,6 @@ test('a key decides what is exported, from a production gateway with small windo
   expect(clear.stderr).not.toContain('secret-key');
 });
 
-test('the sandbox is exported, with a notice, and a log where LOG_LEVEL is set', async () => {
-  const env = { SCHEMA_PREFIX: 'Recruiting', LOG_LEVEL: 'info' };
-  const file = folder.file('sandbox.csv');
-  const args = ['export', 'recruitingPersons', '--fields', 'id', '--sandbox', '--output', file];
-  const { code, stderr } = await runHere(args, env);
-  expect(stderr).toMatch(/^\[.*\] INFO: /m);
-  expect(stderr).toMatch(/SANDBOX[^]*137 records in \S+sandbox\.csv, in /);
-  expect(code).toBe(0);
-  expect(readFileSync(file, 'utf8').trim().split('\n')).toHaveLength(138);
-});
-
 test('the service of the settings is exported beside a gateway on the same token store, whole, and without the limits of callers', async () => {
   await using service = await startService({ schema: 'rich', expiresIn: 1 });
   const env = {
@@ -229,11 +217,15 @@ test('the service of the settings is exported beside a gateway on the same token
   const empty = await vacancies();
   expect([empty.stdout, empty.stderr]).toEqual(['', expect.stringMatching(/tokens import <link>/)]);
   // The link is imported as by `serve`, and callers need no credential.
-  const { code, stdout, stderr } = await vacancies({ TOKEN_LINK: service.tokenLink });
+  const { code, stdout, stderr } = await vacancies({
+    TOKEN_LINK: service.tokenLink,
+    LOG_LEVEL: 'info',
+  });
   expect({ code, stderr }).toEqual({
     code: 0,
     stderr: expect.stringContaining('\n64 records, in '),
   });
+  expect(stderr).toMatch(/^\[.*\] INFO: /m);
   expect(stderr).not.toContain('Trying again');
   expect(stdout).toContain('},{"id":');
   // Two exports at the same time, each of which needs a refresh: one exchange serves both, and no token is lost.
@@ -243,23 +235,6 @@ test('the service of the settings is exported beside a gateway on the same token
   ]);
   expect(both.map((each) => each.code)).toEqual([0, 0]);
   expect((await runHere(['tokens', 'status'], env)).stdout).not.toMatch(/lost|uncertain/);
-});
-
-const ELSEWHERE = { RECRUITING_URL: 'https://x.example' };
-
-test.each<[string[], Record<string, string>, RegExp]>([
-  [[], {}, /RECRUITING_URL.*--url.*--sandbox/],
-  [['--sandbox'], { RECRUITING_ULR: 'https://x.example' }, /RECRUITING_ULR/],
-  [['--sandbox'], { NODE_ENV: 'production' }, /RECRUITING_URL is not set/],
-  [['--sandbox'], ELSEWHERE, /Set one of the three/],
-])('made-up people are not exported by mistake: %j %j', async (options, env, sentence) => {
-  const file = folder.file('mistake');
-  const exit = await runHere(
-    ['export', 'persons', '--fields', 'id', '--output', file, ...options],
-    env,
-  );
-  expect(exit).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(sentence) });
-  expect(existsSync(file)).toBe(false);
 });
 
 test('a line each 10 seconds says how many records were written, and the last one how long it took', async () => {
