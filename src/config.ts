@@ -317,14 +317,11 @@ function contradictions(
 }
 
 function withoutService(settings: Record<string, string>, hasSandbox: boolean): string[] {
-  const set = 'Set it to the base address of the service, for example https://api.example.com';
-  if (!hasSandbox) {
+  if (!hasSandbox || settings['NODE_ENV'] === 'production') {
     return [
-      `RECRUITING_URL is not set. ${set}, or to that of a sandbox: \`${COMMAND_LINE} sandbox\` plays the service on this machine.`,
+      'RECRUITING_URL is not set. Set it to the base address of the service, for example https://api.example.com, ' +
+        `or to that of a sandbox: \`${COMMAND_LINE} sandbox\` plays the service on this machine.`,
     ];
-  }
-  if (settings['NODE_ENV'] === 'production') {
-    return [`RECRUITING_URL is not set, and the sandbox is not served in production. ${set}.`];
   }
   const names = ['TOKEN_LINK', 'TOKEN_STORE', 'TOKEN_STORE_KEY', ...Object.keys(authVariables)];
   const list = names

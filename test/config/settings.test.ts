@@ -200,7 +200,7 @@ test.each<[Record<string, string>, RegExp]>([
   [{ CORS_ORIGINS: `${OTHER},*` }, /^CORS_ORIGINS must be origins separated by commas/],
   [{ ALLOWED_HOSTS: 'a.test,*.b.test' }, /^ALLOWED_HOSTS must be host names separated by commas/],
   [{ TRUST_PROXY: 'yes' }, /^TRUST_PROXY must be one of true, false/],
-  [{ ...PRODUCTION, RECRUITING_URL: '' }, /^RECRUITING_URL is not set, and the sandbox is not ser/],
+  [{ ...PRODUCTION, RECRUITING_URL: '' }, /^RECRUITING_URL is not set\. Set it/],
   // Of callers
   [CLOSED, /set ALLOW_ANONYMOUS=true/],
   [{ ALLOW_ANONYMOUS: 'false', RECRUITING_URL: 'http://127.0.0.1:1' }, /set ALLOW_ANONYMOUS=true/],
