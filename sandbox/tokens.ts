@@ -26,33 +26,27 @@ const REFRESH_LIFETIME = 10_368_000;
 export class TokenOffice {
   readonly #options: Required<TokenOptions>;
   readonly #accessTokens = new Map<string, { expiresAt: number; revoked: boolean }>();
-  #linkPath: string;
-  #createdAt: number;
-  #current: TokenSet;
+  /** The path that hands out the latest set. */
+  linkPath = '';
+  #createdAt = 0;
+  #current!: TokenSet;
   #refreshExpiresAt = 0;
   /** Whether a token of the latest link was exchanged. */
   #refreshed = false;
 
   constructor({ expiresIn, now = Date.now }: TokenOptions) {
     this.#options = { expiresIn, now };
-    this.#linkPath = newLinkPath();
-    this.#createdAt = now();
-    this.#current = this.#issue();
-  }
-
-  /** The path that hands out the latest set. */
-  get linkPath(): string {
-    return this.#linkPath;
+    this.makeNewSet();
   }
 
   /** An administrator makes a new token: nothing that was issued before works any more. Returns the new link's path. */
   makeNewSet(): string {
     this.revokeAccessTokens();
-    this.#linkPath = newLinkPath();
+    this.linkPath = `/token_links/${secret('link')}`;
     this.#createdAt = this.#options.now();
     this.#refreshed = false;
     this.#current = this.#issue();
-    return this.#linkPath;
+    return this.linkPath;
   }
 
   /** The administrator is demoted: no token is valid. The link still works, since the interface does not say otherwise. */
@@ -66,7 +60,7 @@ export class TokenOffice {
   }
 
   openLink(path: string): Answer {
-    if (path !== this.#linkPath || this.#refreshed) {
+    if (path !== this.linkPath || this.#refreshed) {
       return problem(404, 'This link no longer works.');
     }
     // The interface leaves the unit of created_at open. Whole seconds since 1970 are assumed here.
@@ -150,10 +144,6 @@ function answerGrant(form: URLSearchParams, tokens: TokenOffice): Answer {
 
 function refusal(error: string, error_description: string): Answer {
   return { status: 400, body: { error, error_description } };
-}
-
-function newLinkPath(): string {
-  return `/token_links/${secret('link')}`;
 }
 
 /** Recognizable, so that a token in the wrong place can be found. */

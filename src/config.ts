@@ -109,7 +109,7 @@ export const variables = v.object({
           'must be 32 bytes in base64 (several are separated by commas, newest first); `openssl rand -base64 32` creates one',
         ),
         v.transform((text): readonly Uint8Array[] =>
-          text.split(/\s*,\s*/).map((key) => Buffer.from(key, 'base64')),
+          text.split(',').map((key) => Buffer.from(key, 'base64')),
         ),
       ),
     ),
@@ -324,9 +324,7 @@ function withoutService(settings: Record<string, string>, hasSandbox: boolean): 
     ];
   }
   const names = ['TOKEN_LINK', 'TOKEN_STORE', 'TOKEN_STORE_KEY', ...Object.keys(authVariables)];
-  const list = names
-    .filter((name) => (settings[name] ?? settings[`${name}_FILE`]) !== undefined)
-    .join(', ');
+  const list = names.filter((name) => settings[name] !== undefined).join(', ');
   if (list === '') return [];
   return [
     `${list} without RECRUITING_URL: the sandbox would be served instead of the real service. ` +

@@ -50,7 +50,14 @@ test.each<[Record<string, string>, Partial<Config>]>([
   [{ CORS_ORIGINS: `${OTHER}, http://b:1` }, { corsOrigins: [OTHER, 'http://b:1'] }],
   [{ ALLOWED_HOSTS: 'A.test,[::1]' }, { allowedHosts: ['a.test', '[::1]'] }],
   [{ TRUST_PROXY: 'true' }, { trustProxy: true }],
-  [{ PAGES_PER_MINUTE: '0' }, { pagesPerMinute: 0 }],
+  [
+    { PAGES_PER_MINUTE: '0', TOTAL_COUNT_SECONDS: '0' },
+    { pagesPerMinute: 0, totalCountSeconds: 0 },
+  ],
+  [
+    { MAX_ALIASES: '0', INDEX_MAX_IDS: '0' },
+    { maxAliases: 0, indexMaxIds: 0 },
+  ],
   [{ MAX_BODY_BYTES: '100000000' }, { requestBytes: 400_000_000 }],
   [{ MUTATIONS: 'off' }, { mutations: 'off' }],
   [{ MUTATIONS: 'rename , hire' }, { mutations: ['rename', 'hire'] }],
