@@ -294,19 +294,6 @@ export function readSettings(
   throw new OperatorMistakes('The configuration', mistakes);
 }
 
-/** Reports a setting that is probably missing but does not prevent the start. */
-export function configWarnings({
-  agent,
-  recruitingUrl,
-}: Pick<Config, 'agent' | 'recruitingUrl'>): string[] {
-  const hasContact = agent !== DEFAULT_AGENT && /\(.+\)/.test(agent);
-  if (hasContact || recruitingUrl === undefined) return [];
-  return [
-    'RECRUITING_AGENT has no contact: services like the recruiting service refuse such requests. ' +
-      'Set it to name/version (contact), for example example-inc/1.0 (it@example.com).',
-  ];
-}
-
 /** Finds combinations that would serve made-up people by mistake, or real people to everyone, or nobody. */
 function contradictions(
   settings: Record<string, string>,

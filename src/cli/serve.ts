@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { systemClock } from '../clock.ts';
-import { configWarnings, readConfig } from '../config.ts';
+import { readConfig } from '../config.ts';
 import { listen } from '../http/listen.ts';
 import { adminHandler } from '../http/admin.ts';
 import { openGateway, openAccess, type CloseAtEnd, type Setup } from '../setup/open-gateway.ts';
@@ -21,7 +21,6 @@ export async function serve(terminal: Terminal): Promise<void> {
   terminal.onExit(() => log.flush());
   await using parts = new AsyncDisposableStack();
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
-  for (const warning of configWarnings(config)) log.warn(warning);
   const added = await loadGatewayConfig(config);
   if (added) log.info({ file: added.source }, 'configuration file loaded');
   const setup: Setup = { config, added, machine: terminal, log, closeAtEnd };

@@ -77,7 +77,7 @@ function keyEntries() {
       dataset.value.split(/\s*[,\n]\s*/).map((entry, index) => {
         const [name = '', hash = '', scopes = 'read'] = entry.split(':');
         const granted: readonly string[] = [...new Set(scopes.split('+'))];
-        const key = { name, hash: hash.toLowerCase(), scopes: granted };
+        const key = { name, hash, scopes: granted };
         const mistake = ENTRY.test(entry) ? apiKeyMistake(key) : NO_ENTRY;
         // The entry is not shown, because it may be the key itself.
         if (mistake !== undefined) addIssue({ message: `entry ${index + 1} ${mistake}` });

@@ -3,7 +3,7 @@ import process from 'node:process';
 import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import type { GraphQLSchema } from 'graphql';
 import type { Logger } from 'pino';
-import { configWarnings, readConfig, type SettingName } from '../config.ts';
+import { readConfig, type SettingName } from '../config.ts';
 import { checkGatewayConfig, defineConfig, type GatewayConfig } from '../config/gateway-config.ts';
 import { OperatorMistake } from '../errors.ts';
 import { createLog, withoutDetails } from '../telemetry/log.ts';
@@ -114,7 +114,6 @@ async function setUp(
         destination: process.stderr,
       });
   if (!programLog) opening.defer(() => log.flush());
-  for (const warning of configWarnings(config)) log.warn(warning);
   return { config, machine: thisMachine, log, closeAtEnd: (part) => opening.adopt(part, close) };
 }
 

@@ -2,13 +2,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import * as v from 'valibot';
 import { expect, test } from 'vitest';
-import {
-  configWarnings,
-  readConfig,
-  readSettings,
-  variables,
-  type Config,
-} from '../../src/config.ts';
+import { readConfig, readSettings, variables, type Config } from '../../src/config.ts';
 import { withFieldScopes } from '../../src/config/auth.ts';
 import { OperatorMistakes } from '../../src/errors.ts';
 
@@ -77,6 +71,7 @@ test('an empty environment serves the sandbox on loopback, and a blank value cou
     schemaPath: resolve('schema/upstream.graphql'),
     host: '127.0.0.1',
     adminHost: '127.0.0.1',
+    answerBytes: 256 * 1024 ** 2,
     auth: undefined,
     production: false,
   });
@@ -87,11 +82,11 @@ test('an empty environment serves the sandbox on loopback, and a blank value cou
 test.each([' , ', '\r\n', '\n\n'])(
   'API keys are separated by %j; the default scope is read',
   (between) => {
-    const keys = `portal:${HASH}${between}Router-1.a:${OTHER_HASH.toUpperCase()}:read+router+read`;
+    const keys = `portal:${HASH}${between}Router-1.a:${OTHER_HASH.toUpperCase()}:write+router+write`;
     expect(read({ ...SERVICE, AUTH_API_KEYS: keys }).auth).toEqual({
       apiKeys: [
         { name: 'portal', hash: Buffer.from(HASH, 'hex'), scopes: ['read'] },
-        { name: 'Router-1.a', hash: Buffer.from(OTHER_HASH, 'hex'), scopes: ['read', 'router'] },
+        { name: 'Router-1.a', hash: Buffer.from(OTHER_HASH, 'hex'), scopes: ['write', 'router'] },
       ],
       jwt: undefined,
     });
@@ -284,19 +279,6 @@ test('other unknown variables are ignored, and so are those that Kubernetes sets
   expect(read({ ...OVER_SERVICE, ...env })).toEqual(read(OVER_SERVICE));
 });
 
-const NO_CONTACT = /^RECRUITING_AGENT has no contact: .*\(it@/;
-
-const warnings = (env: Record<string, string>) => configWarnings(read(env));
-
-test('a service without an agent that has a contact is read with a warning', () => {
-  for (const agent of ['', 'example-inc']) {
-    const env = { ...OVER_SERVICE, RECRUITING_AGENT: agent };
-    expect(warnings(env)).toEqual([expect.stringMatching(NO_CONTACT)]);
-  }
-  expect(warnings({ ...OVER_SERVICE, RECRUITING_AGENT: 'a/1.0 (it@example.com)' })).toEqual([]);
-  expect(warnings({})).toEqual([]);
-});
-
 test('commands need neither a service nor credentials of callers, but valid settings', () => {
   expect(ofCommand(SERVICE)).toMatchObject(at('https://api.example.com'));
   expect(ofCommand({ TOKEN_STORE: 'sqlite:/a.db' })).toMatchObject(sqlite('/a.db'));
@@ -311,7 +293,6 @@ test('.env.example serves known callers of a real service, once it has their key
   expect(mistakesOf(example)).toEqual([expect.stringContaining('AUTH_API_KEYS')]);
   const config = read({ ...example, AUTH_API_KEYS: KEY_OF_A, TOKEN_STORE_KEY: STORE_KEY! });
   expect(config).toMatchObject({ production: true, ...at('https://recruiting.example.com') });
-  expect(configWarnings(config)).toEqual([]);
   // The same to docker, systemd and Node.
   for (const line of lines) expect(line.trim()).toMatch(/^[A-Z_]+=[^"'#\\$]*$/);
   expect(lines.filter((line) => line !== line.trim())).toEqual([]);

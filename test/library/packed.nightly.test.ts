@@ -158,7 +158,6 @@ async function startService(): Promise<AsyncDisposable & { readonly settings: Se
   const sandbox = await startSandbox({ persons: IDS.length });
   const settings = {
     RECRUITING_URL: sandbox.url,
-    RECRUITING_AGENT: 'example-inc/1.0 (it@example.com)',
     // The snapshot of the package.
     RECRUITING_SCHEMA: '',
     ADMIN_PORT: '',
