@@ -54,10 +54,6 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     path === undefined
       ? streamOutput(stdout, format.header)
       : await openExportFile({ ...options, path, header: format.header, begun });
-  if (output === 'whole') {
-    say(`${path} is whole already. Export it again with --force.`);
-    return 0;
-  }
   parts.defer(() => output.close());
   const { written } = output;
   const { after } = written;

@@ -16,7 +16,6 @@ import { OperatorMistake } from '../errors.ts';
  *
  *     kill while the file is written  it is longer than the database says: cut off
  *     ... after the last page         nothing comes behind the cursor: the file is renamed
- *     ... after the rename            there is no .part, so the file is whole
  */
 
 interface WrittenPage {
@@ -81,14 +80,14 @@ interface ExportFileOptions {
   readonly force: boolean;
 }
 
-/** @returns `whole` if nothing is left to resume @throws OperatorMistake */
-export async function openExportFile(options: ExportFileOptions): Promise<ExportOutput | 'whole'> {
+/** @throws OperatorMistake */
+export async function openExportFile(options: ExportFileOptions): Promise<ExportOutput> {
   const { path, begun, resume, force } = options;
   const part = `${path}.part`;
-  const exists = existsSync(path);
   const isBegun = existsSync(part);
-  if (!resume && !force && (exists || isBegun)) throw alreadyExists(path, isBegun);
-  if (resume && !force && exists && !isBegun) return 'whole';
+  if (!force && !(resume && isBegun) && (isBegun || existsSync(path))) {
+    throw alreadyExists(path, isBegun);
+  }
   try {
     await using parts = new AsyncDisposableStack();
     const state = parts.use(openState(path));

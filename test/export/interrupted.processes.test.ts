@@ -123,7 +123,7 @@ type NextRun = [
 
 test.each<NextRun>([
   ['a file', '', 2, /exists already\..*--force/],
-  ['a file', '--resume', 0, /whole already\. .*--force/, () => 'precious\n'],
+  ['a file', '--resume', 2, /exists already\..*--force/],
   ['a file', '--force', 0, /^Exporting/],
   ['an export without a record', '', 0, /^Exporting/],
   ['an export', '', 2, /was interrupted, or is still running\. Continue it with --resume/],
