@@ -48,8 +48,8 @@ const plugin = v.custom(
 );
 
 const subschema = v.custom(
-  (value) => isPlain(value) && isSchema(value['schema']) && isExecutor(value['executor']),
-  'must be { schema, executor }, with a GraphQLSchema and a function: build SDL, as in buildSchema(sdl), and await a promise',
+  (value) => isPlain(value) && isSchema(value['schema']),
+  'must be { schema, executor }, with a GraphQLSchema: build SDL, as in buildSchema(sdl), and await a promise',
 );
 
 /** The rest of what is passed on to graphql-tools is checked by it. */
@@ -70,10 +70,6 @@ const shape = v.pipe(
     ({ expected, message }) => (expected === 'never' ? 'Unknown key' : message),
   ),
 );
-
-function isExecutor(value: unknown): boolean {
-  return value === undefined || typeof value === 'function';
-}
 
 function isPlain(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !('then' in value);
