@@ -9,6 +9,7 @@ import { OperatorMistake } from '../errors.ts';
 import { createLog, withoutDetails } from '../telemetry/log.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { openExecutor, openGateway, openAccess, type Setup } from '../setup/open-gateway.ts';
+import { awake } from './awake.ts';
 
 export { defineConfig, type GatewayConfig };
 
@@ -63,12 +64,13 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const added = checkGatewayConfig(config, 'config');
   const access = await openAccess(setup);
   const gateway = await openGateway(access, { ...setup, added });
+  const parts = opening.move();
   return {
     fetch: (...request) => gateway.handler.fetch(...request),
     handler: (request, response) => gateway.handler(request, response),
     schema: gateway.offered.schema,
     executor: gateway.executor,
-    close: closer(opening.move()),
+    close: () => awake(() => parts.disposeAsync()),
   };
 }
 
@@ -93,7 +95,8 @@ export async function createExecutor(options: ExecutorOptions): Promise<ServiceE
   const setup = await setUp(options, opening, { hasCallers: false });
   const access = await openAccess(setup);
   const { execute } = await openExecutor(access, setup);
-  return { executor: execute, close: closer(opening.move()) };
+  const parts = opening.move();
+  return { executor: execute, close: () => awake(() => parts.disposeAsync()) };
 }
 
 /** Reads the settings, and opens the log. */
@@ -120,17 +123,6 @@ async function setUp(
 function textsOf(settings: Settings): Record<string, string> {
   const entries = Object.entries(settings).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries.map(([name, value]) => [name, String(value).trim()]));
-}
-
-/** @returns closes everything once, however often it is called */
-function closer(parts: AsyncDisposableStack): () => Promise<void> {
-  let closing: Promise<void> | undefined;
-  const closeNow = async () => {
-    // Waits in the gateway do not keep a process alive, and saving a token pair may have to wait.
-    const alive = setInterval(() => {}, 2 ** 30);
-    await parts.disposeAsync().finally(() => clearInterval(alive));
-  };
-  return () => (closing ??= closeNow());
 }
 
 function close(part: { close(): Promise<void> }): Promise<void> {

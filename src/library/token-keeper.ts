@@ -10,6 +10,7 @@ import { openTokenKeeper, type AccessToken } from '../tokens/keeper.ts';
 import { LONGEST_LIFE, readPair } from '../tokens/pair.ts';
 import { exchangeAt, proxyAgent, type ClientCredentials } from '../tokens/service.ts';
 import type { Imported } from '../tokens/state.ts';
+import { awake } from './awake.ts';
 
 export type { AccessToken, ClientCredentials, Imported, TokenHealth };
 
@@ -155,12 +156,6 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
         await http.close();
       })),
   };
-}
-
-/** The timers of a keeper let an idle process end, but not one that waits for a token. */
-async function awake<T>(work: () => Promise<T>): Promise<T> {
-  const timer = setInterval(() => {}, 2 ** 30);
-  return work().finally(() => clearInterval(timer));
 }
 
 const NO_PAIR =
