@@ -4,7 +4,6 @@ import type { Additions } from './additions/additions.ts';
 import { delegateTo } from './additions/delegate.ts';
 import { withAdditions } from './additions/with-additions.ts';
 import type { Clock } from './clock.ts';
-import { withFieldScopes } from './config/auth.ts';
 import { VERSION, type Config } from './config.ts';
 import { Engine } from './engine/engine.ts';
 import { AnswerMemory } from './memory/answer-memory.ts';
@@ -28,7 +27,7 @@ import { ByteLimit } from './memory/byte-limit.ts';
 import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
 import { CallerBudgets } from './paging/page-budget.ts';
-import { scopedUsesIn, scopeNames } from './schema/field-scopes.ts';
+import { scopedUsesIn } from './schema/field-scopes.ts';
 import { serveSnapshot, type ServedSchema } from './schema/served/served-schema.ts';
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
 import { openTokenKeeper, type KeeperParts, type TokenKeeper } from './tokens/keeper.ts';
@@ -91,8 +90,7 @@ export async function createGateway(parts: GatewayParts) {
   const added = withAdditions(served, parts.additions, (request) => answerDelegated(request));
   /** The schema that callers see. */
   const offered = added ?? served;
-  const auth = withFieldScopes(config.auth, scopeNames(offered.scopes));
-  const admission = await createAdmission(auth, { http: proxyAgent(proxies), clock, log });
+  const admission = await createAdmission(config.auth, { http: proxyAgent(proxies), clock, log });
   const { maxDepth, maxAliases, maxTokens, introspection } = config;
   const limits = { maxDepth, maxAliases, maxTokens, introspection };
   const trusted =

@@ -1,5 +1,4 @@
 import * as v from 'valibot';
-import { OperatorMistakes } from '../errors.ts';
 import { COMMAND_LINE } from './command-line.ts';
 import { secureUrl, setting } from './values.ts';
 
@@ -10,7 +9,6 @@ export const SCOPES = {
   write: 'mutations that MUTATIONS allows',
   router: 'with read: _entities and _service, which are for the router of a supergraph',
 };
-const SCOPE_NAMES: readonly string[] = Object.keys(SCOPES);
 const KEYS_NEW = `${COMMAND_LINE} keys new <name>`;
 
 export const authVariables = {
@@ -38,8 +36,8 @@ export function toAuth(settings: AuthSettings) {
   if (apiKeys.length === 0 && !acceptsJwts) return undefined;
   return {
     apiKeys,
-    /** With the scopes of a token that have a meaning here. Undefined: bearer tokens are not accepted. */
-    jwt: acceptsJwts ? { jwksUrl, issuer, audience, scopes: SCOPE_NAMES } : undefined,
+    /** Undefined: bearer tokens are not accepted. */
+    jwt: acceptsJwts ? { jwksUrl, issuer, audience } : undefined,
   };
 }
 
@@ -105,28 +103,4 @@ export function apiKeyMistake({
   // Every operation needs one of these two scopes.
   if (scopes.includes('read') || scopes.includes('write')) return undefined;
   return 'has neither the scope read nor write; add one of these two';
-}
-
-/**
- * Lets callers have the scopes of fields, too.
- *
- * @param fieldScopes the scopes in adapters.json
- * @throws OperatorMistakes for an API key with an unknown scope
- */
-export function withFieldScopes(
-  auth: ReturnType<typeof toAuth>,
-  fieldScopes: ReadonlySet<string>,
-): ReturnType<typeof toAuth> {
-  if (!auth) return undefined;
-  const { apiKeys, jwt } = auth;
-  const known = [...SCOPE_NAMES, ...fieldScopes];
-  const mistakes = apiKeys.flatMap(({ scopes }, index) => {
-    if (scopes.every((scope) => known.includes(scope))) return [];
-    return [
-      `entry ${index + 1} has an unknown scope; the scopes are ${known.join(', ')}, and several are joined by +. ` +
-        'Correct the entry, or add the scope to a field in adapters.json.',
-    ];
-  });
-  if (mistakes.length > 0) throw new OperatorMistakes('AUTH_API_KEYS', mistakes);
-  return { ...auth, jwt: jwt && { ...jwt, scopes: [...jwt.scopes, ...fieldScopes] } };
 }

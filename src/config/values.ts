@@ -144,7 +144,7 @@ export function foreignLink(
   { recruitingUrl, origin }: { recruitingUrl: string; origin: string | undefined },
 ): string | undefined {
   const from = new URL(link).origin;
-  if (from === new URL(recruitingUrl).origin || from === origin) return undefined;
+  if (from === (origin ?? new URL(recruitingUrl).origin)) return undefined;
   return (
     `is at ${from}, but RECRUITING_URL is ${recruitingUrl}, which would get its refresh token. ` +
     'Nothing was sent, and the link still works. Correct the link or RECRUITING_URL. If the service of RECRUITING_URL ' +

@@ -44,11 +44,6 @@ export function fieldScopes(
   return places;
 }
 
-/** Every scope of these places. */
-export function scopeNames(places: ScopesByPlace): ReadonlySet<string> {
-  return new Set([...places.values()].flat());
-}
-
 /** Adds to the scopes of a place. @returns whether any of them was new */
 export function addScopes(
   places: Map<string, readonly string[]>,

@@ -3,7 +3,6 @@ import { resolve } from 'node:path';
 import * as v from 'valibot';
 import { expect, test } from 'vitest';
 import { readConfig, readSettings, variables, type Config } from '../../src/config.ts';
-import { withFieldScopes } from '../../src/config/auth.ts';
 import { OperatorMistakes } from '../../src/errors.ts';
 
 const SERVICE = { RECRUITING_URL: 'https://api.example.com' };
@@ -24,7 +23,6 @@ const JWT = {
 const BOTH = { ...CLOSED, ...JWT, AUTH_API_KEYS: KEY_OF_A };
 const KEYS = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 const [STORE_KEY, OTHER_STORE_KEY] = KEYS.map((key) => key.toString('base64'));
-const SCOPES = ['read', 'drain', 'write', 'router'];
 
 const at = (recruitingUrl: string) => ({ recruitingUrl });
 const sqlite = (path: string) => ({ tokenStore: { kind: 'sqlite', path } }) as const;
@@ -97,7 +95,7 @@ test('an issuer of bearer tokens is read, on loopback without https', () => {
   const jwksUrl = 'http://127.0.0.1:9999/keys';
   expect(read({ ...SERVICE, ...JWT, AUTH_JWKS_URL: jwksUrl }).auth).toEqual({
     apiKeys: [],
-    jwt: { jwksUrl, issuer: JWT.AUTH_ISSUER, audience: JWT.AUTH_AUDIENCE, scopes: SCOPES },
+    jwt: { jwksUrl, issuer: JWT.AUTH_ISSUER, audience: JWT.AUTH_AUDIENCE },
   });
 });
 
@@ -123,23 +121,6 @@ test.each<[string, string[]]>([
     expected.map((mistake) => expect.stringContaining(`AUTH_API_KEYS ${mistake}`)),
   );
   expect(mistakes.join()).not.toMatch(/rsk_|a1a1|a b|READ/);
-});
-
-test('an API key with a scope that no field needs is refused by its number, and no secret is shown', () => {
-  const { auth } = read({
-    ...SERVICE,
-    ...JWT,
-    AUTH_API_KEYS: `${KEY_OF_A}:read+pii,b:${OTHER_HASH}:read+${API_KEY}`,
-  });
-  const mistakes = mistakesIn(() => withFieldScopes(auth, new Set(['pii'])));
-  expect(mistakes).toEqual([
-    'entry 2 has an unknown scope; the scopes are read, drain, write, router, pii, ' +
-      'and several are joined by +. Correct the entry, or add the scope to a field in adapters.json.',
-  ]);
-  expect(withFieldScopes(auth, new Set(['pii', API_KEY]))).toEqual({
-    apiKeys: auth!.apiKeys,
-    jwt: { ...auth!.jwt, scopes: [...SCOPES, 'pii', API_KEY] },
-  });
 });
 
 test.each([
@@ -177,6 +158,7 @@ test.each<[Record<string, string>, RegExp]>([
     /^RECRUITING_URL must be a complete URL that begins with https/,
   ],
   [{ RECRUITING_URL: 'http://127.0.0.1.example.com' }, /^RECRUITING_URL must be .* https/],
+  [{ RECRUITING_URL: 'ftp://localhost' }, /^RECRUITING_URL must be a complete URL/],
   [{ RECRUITING_URL: 'https://u:secret@api.example.com' }, /^RECRUITING_URL must be a plain/],
   [{ RECRUITING_URL: 'https://api.example.com?secret' }, /^RECRUITING_URL must be a plain/],
   [{ RECRUITING_URL: 'https://a.example.com/graphql/' }, /^RECRUITING_URL must be .* \/graphql/],

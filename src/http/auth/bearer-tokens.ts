@@ -27,7 +27,6 @@ const LEEWAY = 30;
 export function bearerTokenOwners({
   issuer,
   audience,
-  scopes,
   keys,
   clock,
   log,
@@ -42,10 +41,9 @@ export function bearerTokenOwners({
         clockTolerance: LEEWAY,
         currentDate: new Date(clock.now()),
       });
-      const claimed = scopesOf(payload);
       return {
         name: `sub:${typeof payload.sub === 'string' ? payload.sub : ''}`,
-        scopes: new Set(scopes.filter((scope) => claimed.includes(scope))),
+        scopes: scopesOf(payload),
       };
     } catch (error) {
       // Logs only the kind of fault: messages may contain a piece of the token.
@@ -83,10 +81,11 @@ async function verified(
 }
 
 /** `scope` is the standard claim (RFC 8693, 4.2); some issuers write `scp`, as a text or as a list. */
-function scopesOf({ scope, scp }: JWTPayload): readonly unknown[] {
-  return [scope, scp].flatMap((claim) =>
-    typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : [],
+function scopesOf({ scope, scp }: JWTPayload): ReadonlySet<string> {
+  const claims = [scope, scp].flatMap((claim) =>
+    typeof claim === 'string' ? claim.split(' ') : (claim ?? []),
   );
+  return new Set(claims as string[]);
 }
 
 /** Not 401, with which clients log their users out. */
@@ -116,6 +115,4 @@ export interface TrustedIssuer {
   readonly jwksUrl: string;
   readonly issuer: string;
   readonly audience: string;
-  /** The scopes that have a meaning here. Others are ignored. */
-  readonly scopes: readonly string[];
 }

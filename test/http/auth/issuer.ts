@@ -42,7 +42,6 @@ export async function startIssuer(): Promise<Issuer> {
     jwksUrl: `${server.url}/keys?of=all`,
     issuer: 'https://login.test',
     audience: 'recruiting',
-    scopes: ['read', 'drain', 'write', 'router'],
   };
 
   const issuer: Issuer = {
