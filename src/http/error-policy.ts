@@ -124,15 +124,12 @@ function maskUnexpected(log: Logger, maskOperatorError: OperatorMask): MaskFor {
   };
   return (error, exchange) => {
     if (isForCallers(error)) {
-      const origin = operatorErrorIn(error);
-      if (origin) return maskOperatorError(error, origin, exchange);
-      const cause = unexpectedCause(error);
-      return cause === undefined ? error : withId(error, logged(cause, exchange));
+      const cause = causeOf(error);
+      if (cause instanceof OperatorError) return maskOperatorError(error, cause, exchange);
+      const isExpected = !(cause instanceof Error) || isForCallers(cause) || isAbort(cause);
+      return isExpected ? error : withId(error, logged(cause, exchange));
     }
-    if (isAbort(error)) {
-      log.debug({ requestId: exchange.requestId }, 'the caller left');
-      return codedError('INTERNAL_SERVER_ERROR', 'The request was cancelled by its caller.');
-    }
+    if (isAbort(error)) return codedError('INTERNAL_SERVER_ERROR', CANCELLED);
     const cause = error instanceof GraphQLError ? (error.originalError ?? error) : error;
     const id = logged(cause, exchange);
     const masked = codedError(
@@ -144,6 +141,8 @@ function maskUnexpected(log: Logger, maskOperatorError: OperatorMask): MaskFor {
     return withMessage(error, masked.message, masked.extensions);
   };
 }
+
+const CANCELLED = 'The request was cancelled by its caller.';
 
 /** An error that the gateway or the service made for callers has only GraphQL errors as its originals. */
 function isForCallers(error: unknown): error is GraphQLError {
@@ -160,30 +159,12 @@ function isAbort(error: unknown): boolean {
   return (cause as Error | undefined)?.name === 'AbortError';
 }
 
-/** Returns the error for the operator that this error is, or that interrupted its drain. */
-function operatorErrorIn(error: GraphQLError): OperatorError | undefined {
-  const origin = originOf(error);
-  if (origin instanceof OperatorError) return origin;
-  const cause = interruptionOf(error);
-  return cause instanceof OperatorError ? cause : undefined;
-}
-
-/** The error that interrupted a drain, if it is unexpected. */
-function unexpectedCause(error: GraphQLError): unknown {
-  const cause = interruptionOf(error);
-  return cause instanceof Error && !isForCallers(cause) && !isAbort(cause) ? cause : undefined;
-}
-
-/** The error that interrupted a drain. */
-function interruptionOf(error: GraphQLError): unknown {
-  const isOurs = error.extensions['code'] === ('DRAIN_INTERRUPTED' satisfies ErrorCode);
-  return isOurs ? originOf(error).cause : undefined;
-}
-
-function originOf(error: GraphQLError): Error {
-  let inner: Error = error;
-  while (inner instanceof GraphQLError && inner.originalError) inner = inner.originalError;
-  return inner;
+/** Returns what was thrown first; of a drain that was interrupted, what interrupted it. */
+function causeOf(error: GraphQLError): unknown {
+  let origin: Error = error;
+  while (origin instanceof GraphQLError && origin.originalError) origin = origin.originalError;
+  const isInterruption = error.extensions['code'] === ('DRAIN_INTERRUPTED' satisfies ErrorCode);
+  return isInterruption ? origin.cause : origin;
 }
 
 function withId(error: GraphQLError, id: string, message = error.message): GraphQLError {

@@ -82,10 +82,8 @@ async function verified(
 
 /** `scope` is the standard claim (RFC 8693, 4.2); some issuers write `scp`, as a text or as a list. */
 function scopesOf({ scope, scp }: JWTPayload): ReadonlySet<string> {
-  const claims = [scope, scp].flatMap((claim) =>
-    typeof claim === 'string' ? claim.split(' ') : (claim ?? []),
-  );
-  return new Set(claims as string[]);
+  const claim = scope ?? scp ?? [];
+  return new Set((typeof claim === 'string' ? claim.split(' ') : [claim].flat()) as string[]);
 }
 
 /** Not 401, with which clients log their users out. */

@@ -33,11 +33,17 @@ const PORTAL = 'rsk_of-the-portal-0123456789012345678901';
 const WRITER = 'rsk_of-the-writer-0123456789012345678901';
 const ROUTER = 'rsk_of-the-router-0123456789012345678901';
 const BLIND = 'rsk_of-a-router-without-pii-0123456789012';
+const NAMES: Readonly<Record<string, string>> = {
+  [PORTAL]: 'portal',
+  [WRITER]: 'writer',
+  [ROUTER]: 'router',
+  [BLIND]: 'blind',
+};
 const apiKeys = [
-  entryFor(PORTAL, 'portal', 'read', 'pii'),
-  entryFor(WRITER, 'writer', 'read', 'write'),
-  entryFor(ROUTER, 'router', 'read', 'write', 'router', 'pii'),
-  entryFor(BLIND, 'blind', 'read', 'router'),
+  entryFor(PORTAL, NAMES[PORTAL]!, 'read', 'pii'),
+  entryFor(WRITER, NAMES[WRITER]!, 'read', 'write'),
+  entryFor(ROUTER, NAMES[ROUTER]!, 'read', 'write', 'router', 'pii'),
+  entryFor(BLIND, NAMES[BLIND]!, 'read', 'router'),
 ];
 const SUBJECT = 'ada-lovelace';
 
@@ -202,6 +208,9 @@ test.each(CALLERS)('%s is %s', async (_, outcome, make, query) => {
   expect(response.status).toBe(outcome === 'UNAUTHENTICATED' ? 401 : 200);
   expect(text.includes(SECRET)).toBe(!isRefused && query.includes('email'));
   if (isRefused) expect([data, gateway.service.received.length]).toEqual([undefined, before]);
+  // A program is itself also where it acts for a person.
+  const name = outcome === 'UNAUTHENTICATED' ? undefined : NAMES[headers['x-api-key'] ?? ''];
+  expect(gateway.logged.findLast(({ msg }) => msg === 'request')!['caller']).toBe(name);
   const parts = Object.values(headers).flatMap((sent) => sent.split(/[ .]/));
   const sentOn = gateway.service.received.map(({ headers: of, body }) => [of, body]);
   const seen = JSON.stringify([text, gateway.logged, sentOn]);
