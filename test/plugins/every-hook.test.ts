@@ -1,10 +1,10 @@
 import { GraphQLError, parse, print, type DocumentNode, type ExecutionResult } from 'graphql';
-import { isAsyncIterable, type Plugin } from 'graphql-yoga';
+import { isAsyncIterable } from 'graphql-yoga';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { IN_PARTS } from '../support/clients/multipart.ts';
 import { startFront, type Front } from '../support/gateway/front.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
-import { CONFIG, got, payloadsOf, READER, ROUTER, startWith, STREAM, WRITER } from './gateway.ts';
+import { CONFIG, got, payloadsOf, READER, ROUTER, STREAM, WRITER } from './gateway.ts';
 
 // What the hooks of plugins are given. That no hook changes an answer is in http/every-way.test.ts.
 
@@ -114,22 +114,4 @@ test.each<[string, query: string, last: string, key?: string]>([
     const { params } = first('onValidate') as { params: { documentAST: DocumentNode } };
     expect(print(params.documentAST)).toContain('nope');
   }
-});
-
-const called: string[] = [];
-const calling = everyHook((hook) => called.push(hook));
-class OfClass {
-  onExecute() {
-    called.push('onExecute');
-  }
-}
-
-test.each<[string, Plugin]>([
-  ['that another plugin adds', { onPluginInit: ({ addPlugin }) => addPlugin(calling) }],
-  ['whose hooks are methods of a class', new OfClass()],
-])('hooks of a plugin %s are called', async (_, plugin) => {
-  called.length = 0;
-  const other = await startWith([plugin]);
-  expect((await got(other, '{ __typename }')).text).toContain('"data"');
-  expect(called).toContain('onExecute');
 });
