@@ -88,11 +88,9 @@ export function createAnswers({ engine, mask: maskFor }: AnswersParts) {
     },
 
     /** Makes the reply of results, also of those that plugins have made. */
-    replyOf: async (results: Results, asked: Asked): Promise<Reply> => {
-      const { exchange, operation } = asked;
-      const accepts = acceptedBy(asked);
+    replyOf: async (results: Results, exchange: Exchange): Promise<Reply> => {
+      const accepts = acceptedBy(exchange);
       const mask = maskIn(exchange);
-      exchange.notes.operationType ??= operation.type;
       if (isParts(results)) return multipartReply(writtenParts(results, mask));
       const { status, headers } = httpOf(results, accepts.json === JSON_TYPE);
       const reply = wholeReply(await writeResult(results, mask), accepts);
@@ -103,7 +101,7 @@ export function createAnswers({ engine, mask: maskFor }: AnswersParts) {
   function begin(ready: Ready) {
     const { exchange, variables } = ready;
     const { plan, isIncremental } = ready.operation;
-    const accepts = acceptedBy(ready);
+    const accepts = acceptedBy(exchange);
     const call = engine.createCall(variables, exchange);
     exchange.onEnd(() => call.end());
     const payloads = isIncremental && accepts.parts ? plan.stream(call) : undefined;
@@ -113,7 +111,7 @@ export function createAnswers({ engine, mask: maskFor }: AnswersParts) {
   }
 }
 
-function acceptedBy({ exchange }: Asked): Accepted {
+function acceptedBy(exchange: Exchange): Accepted {
   return accepted(exchange.header('accept'));
 }
 

@@ -110,33 +110,24 @@ export function lanes(parts: LaneParts): readonly GatewayPlugin[] {
   return [first, ...(plugins as readonly object[] as readonly GatewayPlugin[]), last];
 }
 
-/** What the hooks of Yoga have found out about one request, each for those behind it. */
-interface Passage {
-  params: Params;
-  operation?: CheckedOperation<Plan>;
-  /** Whether a plan has made a result for plugins. */
-  isExecuted?: boolean;
-}
-
 /** The stages as the steps of Yoga, and all of them in one. */
 function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
-  const passages = new WeakMap<Exchange, Passage>();
+  /** As they were sent. */
+  const paramsOf = new WeakMap<Exchange, Params>();
+  /** Those for which a plan has made a result for plugins. */
+  const executed = new WeakSet<Exchange>();
 
   const checkedParams = (exchange: Exchange, sent: Params): Params =>
     stages.params.reduce((params, check) => check(exchange, params), sent);
-  const validate = (asked: Asked<Plan>): Asked<Plan> => {
-    for (const check of stages.validate) check?.(asked);
-    return asked;
-  };
   const ready = (asked: Asked<Plan>, sent: unknown): Ready => ({
     ...asked,
     variables: stages.variables(asked, sent),
   });
-  /** Finds the operation of a document, which a plugin may have changed, and checks it. */
-  const check = (exchange: Exchange, document: DocumentNode, name: unknown): Asked<Plan> => {
-    const operation = stages.parse(exchange, document, name);
-    passages.get(exchange)!.operation = operation;
-    return validate({ exchange, operation });
+  /** Finds the operation of a text, or of a document, which a plugin may have changed, and checks it. */
+  const checked = (exchange: Exchange, query: unknown, name: unknown): Asked<Plan> => {
+    const asked = { exchange, operation: stages.parse(exchange, query, name) };
+    for (const check of stages.validate) check?.(asked);
+    return asked;
   };
 
   return {
@@ -146,23 +137,19 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
         .read(exchange)
         .then((sent) => {
           const params = checkedParams(exchange, sent);
-          const { query, operationName } = params;
-          const operation = stages.parse(exchange, query, operationName);
-          return ready(validate({ exchange, operation }), params['variables']);
+          const asked = checked(exchange, params['query'], params['operationName']);
+          return ready(asked, params['variables']);
         })
         .then(answers.answer),
 
     read: async (exchange: Exchange): Promise<GraphQLParams> => {
       const params = checkedParams(exchange, await stages.read(exchange));
-      passages.set(exchange, { params });
+      paramsOf.set(exchange, params);
       return params as GraphQLParams;
     },
 
-    parse: (exchange: Exchange, query: string, name: unknown): DocumentNode => {
-      const operation = stages.parse(exchange, query, name);
-      passages.get(exchange)!.operation = operation;
-      return operation.document;
-    },
+    parse: (exchange: Exchange, query: string, name: unknown): DocumentNode =>
+      stages.parse(exchange, query, name).document,
 
     /** Returns errors for which the document is refused, and errors by the rules that plugins have added. */
     validate: (
@@ -172,7 +159,7 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
       rules: readonly ValidationRule[] = [],
     ): readonly GraphQLError[] => {
       try {
-        check(exchange, document, operationName);
+        checked(exchange, document, operationName);
       } catch (error) {
         const all = errorsThrown(error);
         if (all.every((each) => each instanceof GraphQLError)) return all;
@@ -185,27 +172,26 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
 
     execute: async (exchange: Exchange, args: ExecutionArgs): Promise<Results> => {
       const { document, operationName, variableValues, contextValue } = args;
-      const asked = check(exchange, document, operationName);
+      const asked = checked(exchange, document, operationName);
       exchange.context = contextValue as object;
       const results = await answers.execute(ready(asked, variableValues));
-      passages.get(exchange)!.isExecuted = true;
+      executed.add(exchange);
       return results;
     },
 
     /** Makes the reply of results, also of those that plugins have made. */
     reply: async (exchange: Exchange, results: Results): Promise<Reply> => {
-      // It has none if a plugin throws before the body is read.
-      const passage: Passage = passages.get(exchange) ?? { params: {} };
-      const { params, isExecuted } = passage;
+      const isExecuted = executed.has(exchange);
       const hasData = isParts(results) || results.data !== undefined;
       const { errors: refusals, extensions } = isParts(results) ? {} : results;
       try {
         if (hasData && !isExecuted) {
-          passage.operation ??= stages.parse(exchange, params['query'], params['operationName']);
-          validate({ exchange, operation: passage.operation });
+          const { query, operationName } = paramsOf.get(exchange)!;
+          const { operation } = checked(exchange, query, operationName);
+          exchange.notes.operationType = operation.type;
         }
         if (hasData || (isExecuted && refusals?.length !== 0)) {
-          return await answers.replyOf(results, { exchange, operation: passage.operation! });
+          return await answers.replyOf(results, exchange);
         }
       } catch (error) {
         return errors.refuse(exchange, error);

@@ -526,6 +526,7 @@ const ANSWERED: readonly Answer[] = [
     },
     'a GET with the header of Apollo': onlyWith({ 'apollo-require-preflight': 'true' }),
     'a GET with a bearer token': onlyWith({ authorization: 'Bearer a' }),
+    'a GET of Apollo Kotlin': onlyWith({ 'x-apollo-operation-name': 'Me' }),
     'a GET with the type of JSON': onlyWith({ 'content-type': 'application/json; charset=utf-8' }),
     'an operation at the limit of tokens': `{ me { ${'id '.repeat(95)} } }`,
     // Yoga's own health check would answer this address.
