@@ -107,7 +107,7 @@ interface ServiceSchema extends LiveSchema {
 }
 
 /** Those of the store, as they are. */
-function storedTokens(state: State): BearerTokens<AccessToken> {
+function storedTokens(state: State): BearerTokens {
   return {
     token: () => tokenOf(state),
     accepted: () => {},

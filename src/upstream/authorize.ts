@@ -1,23 +1,8 @@
+import type { TokenKeeper } from '../tokens/keeper.ts';
 import type { Failure, OutgoingRequest, Outcome, Send, Sender } from './request.ts';
 
 /** The tokens that requests are sent with. */
-export interface BearerTokens<
-  Token extends { readonly value: string } = { readonly value: string },
-> {
-  /** The newest token, or a promise of the first one. */
-  token(): Token | Promise<Token>;
-  /**
-   * Returns the token to send a request again with, or undefined if that would not help.
-   *
-   * @param detail of the 401
-   * @param replays how often this request was already sent again: the tokens limit that
-   */
-  afterRefusal(refused: Token, detail: string, replays: number): Promise<Token | undefined>;
-  /** Called for each answer that was received with a token. */
-  accepted(token: Token): void;
-  /** Called when the service refused a token, and no other one helps. */
-  refused(token: Token): void;
-}
+export type BearerTokens = Pick<TokenKeeper, 'token' | 'afterRefusal' | 'accepted' | 'refused'>;
 
 /** The service refused the token. After a 401, a newer one may help. */
 export interface TokenRefusal {
@@ -39,10 +24,7 @@ export type Post = (
  * Sends each request with the newest token, and again with another one if the service refuses this one. Mutations are
  * sent again as well: the service refuses a token before it executes anything.
  */
-export function authorize<Token extends { readonly value: string }>(
-  tokens: BearerTokens<Token>,
-  post: Post,
-): Send {
+export function authorize(tokens: BearerTokens, post: Post): Send {
   return async (request, sender) => {
     const first = tokens.token();
     // Awaited only if it has to be: each await costs as much as the step.

@@ -5,7 +5,7 @@ import { openConnections, type ConnectionsParts } from './connections.ts';
 import type { OutgoingRequest, Outcome, Sender, UpstreamAnswer } from './request.ts';
 import { retry } from './retry.ts';
 import { shareQueries } from './share.ts';
-import { noTelemetry, type UpstreamTelemetry } from './telemetry.ts';
+import type { UpstreamTelemetry } from './telemetry.ts';
 import { createTurns, type Waiting } from './turns.ts';
 
 /** The recruiting service's GraphQL endpoint. Every request to it goes through `send`. */
@@ -18,27 +18,20 @@ export interface Upstream {
 /** @throws coded errors, each caller a separate one; what the tokens throw; the abort reason of the sender's signal */
 export type SendToService = (request: OutgoingRequest, sender: Sender) => Promise<UpstreamAnswer>;
 
-interface UpstreamParts<Token extends { readonly value: string }> extends Omit<
-  ConnectionsParts,
-  'telemetry'
-> {
-  readonly tokens: BearerTokens<Token>;
-  /** For the waits of repeated requests, 0 to 1. Default: Math.random */
-  readonly random?: () => number;
-  readonly telemetry?: UpstreamTelemetry;
+interface UpstreamParts extends ConnectionsParts {
+  readonly tokens: BearerTokens;
+  readonly telemetry: UpstreamTelemetry;
 }
 
-export function openUpstream<Token extends { readonly value: string }>(
-  parts: UpstreamParts<Token>,
-): Upstream {
-  const { tokens, telemetry = noTelemetry } = parts;
+export function openUpstream(parts: UpstreamParts): Upstream {
+  const { tokens, clock, telemetry } = parts;
   const turns = createTurns(parts);
-  const { post, close } = openConnections({ ...parts, telemetry });
+  const { post, close } = openConnections(parts);
 
   // A request takes its token and starts its timeout when its turn begins, because it is not sent before. Each retry waits
   // for another turn.
-  const inTurns = retry(parts)(turns.inTurn(authorize(tokens, post)));
-  const send = shareQueries(breaker(parts.clock, telemetry)(inTurns));
+  const inTurns = retry({ clock })(turns.inTurn(authorize(tokens, post)));
+  const send = shareQueries(breaker(clock, telemetry)(inTurns));
 
   return {
     send: async (request, sender) => {
