@@ -64,8 +64,6 @@ class TokenKeeper {
   #firstImport = Promise.resolve();
   #keeping = Promise.resolve();
   #pause: { readonly until: number; readonly error: Error } | undefined;
-  /** Why the last step of the loop failed. */
-  #failure: Error | undefined;
   /** What was logged, and is still the case. */
   #told: ReadonlySet<string> = new Set();
 
@@ -94,17 +92,16 @@ class TokenKeeper {
 
   async #firstToken(): Promise<AccessToken> {
     await this.#firstImport;
-    const state = this.#holder.state ?? (await this.#look());
-    if (!state) throw fatalError('missing', null, this.#parts.steps);
-    return tokenOf(state);
+    await this.#holder.look().catch((error: unknown) => {
+      throw storeError(error);
+    });
+    return tokenOf(this.#held());
   }
 
-  async #look(): Promise<State | null> {
-    try {
-      return await this.#holder.look();
-    } catch (error) {
-      throw storeError(error);
-    }
+  #held(): State {
+    const { state } = this.#holder;
+    if (!state) throw fatalError('missing', null, this.#parts.steps);
+    return state;
   }
 
   /**
@@ -122,12 +119,12 @@ class TokenKeeper {
     if (replays >= MAX_REPLAYS) return undefined;
     // Another process may have saved a newer pair. If the store fails, what is held decides.
     await this.#holder.look().catch(() => {});
-    const { state } = this.#holder;
-    if (!state) throw fatalError('missing', null, this.#parts.steps);
+    const state = this.#held();
     const isOlder = refused.generation !== state.generation;
     // The newest one was refused a moment ago if this request was sent with an older one after it.
-    if (this.#isYoung(state) && !(isOlder && replays === 0))
+    if (this.#isYounger(state, YOUNG_MS) && !(isOlder && replays === 0)) {
       return this.#whileYoung(state, replays);
+    }
     if (isOlder) return tokenOf(state);
     // The error of a set that is lost or moved, whatever the detail is.
     this.#holder.usable();
@@ -142,10 +139,11 @@ class TokenKeeper {
     return this.#patiently(this.#renew(state).then(tokenOf));
   }
 
-  /** A set back clock makes an age negative: such a token is not young. */
-  #isYoung({ savedAt, pair, imported }: State): boolean {
+  /** Whether the pair was received less than so long ago, or than half the life of its access token. */
+  #isYounger({ savedAt, pair, imported }: State, ms: number): boolean {
     const age = this.#holder.now - savedAt;
-    return !imported && age >= 0 && age < Math.min(YOUNG_MS, pair.expiresIn * 500);
+    // A clock that was set back makes an age negative.
+    return !imported && age >= 0 && age < Math.min(ms, pair.expiresIn * 500);
   }
 
   /** The service refuses a token that is seconds old: before that is believed, its nodes get a moment to learn of it. */
@@ -162,10 +160,8 @@ class TokenKeeper {
    * Whether a token that is refused as expired may be renewed. One that the service has never accepted is renewed only
    * after a while: the next one may be refused as well, and that would go on for ever.
    */
-  #mayRenew({ generation, imported, savedAt, pair }: State): boolean {
-    if (imported || this.#accepted >= generation) return true;
-    const age = this.#holder.now - savedAt;
-    return age < 0 || age >= Math.min(UNACCEPTED_MS, pair.expiresIn * 500);
+  #mayRenew(state: State): boolean {
+    return this.#accepted >= state.generation || !this.#isYounger(state, UNACCEPTED_MS);
   }
 
   /** Gets a newer pair than this one, which the service refuses as expired: that of another process, or by a refresh. */
@@ -223,10 +219,7 @@ class TokenKeeper {
 
   /** Reports that the service refused a token, and that no other one helps. */
   refused({ generation }: AccessToken): void {
-    if (generation !== this.#holder.state?.generation) return;
-    this.#givenUp = generation;
-    // The next look at the store may be half a minute away.
-    this.#report(this.#failure);
+    if (generation === this.#holder.state?.generation) this.#givenUp = generation;
   }
 
   /**
@@ -246,12 +239,13 @@ class TokenKeeper {
 
   /** @throws the coded error of what only the operator can correct */
   async #firstExchange(): Promise<void> {
-    const imported = this.#holder.state!;
+    const { set } = this.#holder.state!;
     const failed = await this.#patiently(this.#refresh()).catch((error: unknown) => error);
-    const { now } = this.#holder;
     const state = this.#holder.state!;
-    const isWithdrawn = state.set !== imported.set && state.events[0]?.what === 'withdrawn';
-    if (isWithdrawn || isLost(state, now)) throw fatalError('lost', state, this.#parts.steps);
+    const isWithdrawn = state.set !== set;
+    if (isWithdrawn || isLost(state, this.#holder.now)) {
+      throw fatalError('lost', state, this.#parts.steps);
+    }
     if (codeOf(failed) === 'UPSTREAM_UNAUTHORIZED') throw failed;
   }
 
@@ -278,7 +272,7 @@ class TokenKeeper {
     while (!signal.aborted) {
       try {
         await this.#step();
-        this.#report(undefined);
+        this.#report();
       } catch (error) {
         if (signal.aborted) break;
         this.#report(error as Error);
@@ -333,7 +327,7 @@ class TokenKeeper {
   }
 
   /** Logs a failure and each trouble once, when it begins. */
-  #report(failure: Error | undefined): void {
+  #report(failure?: Error): void {
     const { store, log, steps } = this.#parts;
     const { state, now } = this.#holder;
     const told = new Set<string>();
@@ -341,7 +335,6 @@ class TokenKeeper {
       told.add(what);
       if (!this.#told.has(what)) say();
     };
-    this.#failure = failure;
     // The line of that trouble says it.
     if (failure && codeOf(failure) !== 'TOKENS_LOST') {
       tell(failure.message, () => log.error({ err: failure, store: store.description }, FAILED));
