@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
-import { buffer } from 'node:stream/consumers';
+import { text as textOf } from 'node:stream/consumers';
 import { foreignLink, isSecureUrl, readStoreAddress } from '../config/values.ts';
 import { codeOf } from '../errors.ts';
 import { storeProblem } from '../tokens/errors.ts';
 import { causeOf, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
 import type { TokenHolder } from '../tokens/holder.ts';
-import { readLink, readTokenFile } from '../tokens/link.ts';
+import { readLink, readTokenSet } from '../tokens/link.ts';
 import { parseJson, readPair, type Pair } from '../tokens/pair.ts';
 import {
   CLAIM_MS,
@@ -70,17 +70,17 @@ function isLink(text: string): boolean {
 }
 
 async function readSource(source: string, tokens: HeldTokens, terminal: Terminal): Promise<Pair> {
-  const bytes = isLink(source.trim()) ? Buffer.from(source) : await contentOf(source, terminal);
-  const text = new TextDecoder().decode(bytes).trim();
-  if (!isLink(text)) return readTokenFile(bytes);
+  const given = isLink(source.trim()) ? source : await contentOf(source, terminal);
+  const text = given.trim();
+  if (!isLink(text)) return readTokenSet(text);
   checkLink(text, tokens);
   return readLink(text, { agent: tokens.config.agent, http: tokens.http });
 }
 
-async function contentOf(source: string, { stdin, stop }: Terminal): Promise<Buffer> {
+async function contentOf(source: string, { stdin, stop }: Terminal): Promise<string> {
   if (source !== '-') {
     try {
-      return readFileSync(source);
+      return readFileSync(source, 'utf8');
     } catch (error) {
       const { code } = error as { code?: string };
       // The source is not shown, because it may be the link without its beginning, or the JSON.
@@ -91,7 +91,7 @@ async function contentOf(source: string, { stdin, stop }: Terminal): Promise<Buf
       );
     }
   }
-  return buffer(addAbortSignal(stop, stdin));
+  return textOf(addAbortSignal(stop, stdin));
 }
 
 function notImported(outcome: Imported, { generation }: State): CommandError {

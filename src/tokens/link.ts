@@ -30,16 +30,13 @@ export async function readLink(
   );
 }
 
-const LARGEST_FILE = 64 * 1024;
-
 /**
- * Reads the token set from the bytes of a file or of the standard input.
+ * Reads the token set in the text of a file or of the standard input.
  *
  * @throws Error for the operator, which never contains the link or a token
  */
-export function readTokenFile(bytes: Uint8Array): Pair {
-  const text = new TextDecoder().decode(bytes);
-  const pair = bytes.length <= LARGEST_FILE ? readPair(parseJson(text)) : undefined;
+export function readTokenSet(text: string): Pair {
+  const pair = readPair(parseJson(text));
   if (pair) return pair;
   throw new Error(
     'This is not a token set (JSON in UTF-8, with access_token and refresh_token). Give the whole text that the token link ' +
