@@ -118,8 +118,7 @@ const NEVER_EMPTY = parseSelectionSet('{ __typename @include(if: false) }', { no
 function conditionsAround(field: FieldNode): FieldNode | InlineFragmentNode {
   const conditions = field.directives?.filter(isCondition) ?? [];
   if (conditions.length === 0) return field;
-  const directives = field.directives?.filter((directive) => !isCondition(directive)) ?? [];
-  return fragmentNode(undefined, [{ ...field, directives }], conditions);
+  return fragmentNode(undefined, [field], conditions);
 }
 
 /** One value can fail for several reasons. */
@@ -135,8 +134,7 @@ function answerErrors(error: GraphQLError): readonly AnswerError[] {
 
 function answerError(cause: Error, located: GraphQLError): AnswerError {
   if (!(cause instanceof DelegatedError)) {
-    // Of an error that is not a GraphQLError, the mask must see that.
-    return { thrown: cause instanceof GraphQLError ? cause : located, path: located.path };
+    return { thrown: cause, path: located.path };
   }
   // A caller does not know the keys of requirements.
   const ours = cause.rest.findIndex(isRequirementKey);

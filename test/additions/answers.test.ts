@@ -135,6 +135,11 @@ const ANSWERED: readonly [what: string, query: string, data: unknown, requests?:
     1,
   ],
   [
+    'a list with @stream, and fields of a second service',
+    '{ allPersons(limit: 1) @stream { rating } }',
+    { allPersons: [{ rating: 'rating of 1' }] },
+  ],
+  [
     'records to which a second service refers',
     '{ ratingKnown { name rating } }',
     {
