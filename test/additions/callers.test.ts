@@ -168,6 +168,13 @@ test.each([
   },
 );
 
+test('the values of a drain of several pages are counted once', async () => {
+  const { data, errors } = await many.ask<{ allPersons: unknown[] }>(
+    '{ own allPersons { a: id b: id c: id d: id } }',
+  );
+  expect([data.allPersons.length, errors]).toEqual([1_000, undefined]);
+});
+
 test.each(['{ persons(first: 1) { items { id } } }', '{ allPersons @stream { id } }'])(
   'an unexpected error is masked in what the executor returns for %s',
   async (query) => {

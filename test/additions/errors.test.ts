@@ -104,11 +104,11 @@ const ROWS: readonly [
     [error('Slow today.')],
   ],
   [
-    'an error without a path in each answer of the service',
+    'an error at no null, in each answer of the service',
     '{ a: persons(first: 1) { items { fixed } } b: persons(first: 2) { items { id } } }',
     { a: { items: [{ fixed: 'fixed' }] }, b: { items: [{ id: '1' }, { id: '2' }] } },
-    [error('Slow today.')],
-    failing({ message: 'Slow today.', extensions: { since: ['noon'] } }),
+    [error('Slow today.', undefined, 'SLOW')],
+    failing({ message: 'Slow today.', path: ['persons', 'items'], extensions: { code: 'SLOW' } }),
   ],
   [
     'an operation that the service refuses',
