@@ -64,15 +64,22 @@ test('a stored pair that cannot be used is reported by the id of the request, wh
 const INTERRUPTED = /"code":"DRAIN_INTERRUPTED"/;
 const UNAUTHORIZED =
   /temporarily unavailable, until the operator .* has acted.*"UPSTREAM_UNAUTHORIZED"/;
-test.each<[string, query: string, accept: string, RegExp]>([
+test.each<[string, query: string, accept: string, RegExp, ...Plugin[]]>([
   ['an unexpected error', '{ allPersons { id } }', 'application/json', INTERRUPTED],
   ['an unexpected error', '{ allPersons @stream { id } }', 'multipart/mixed', INTERRUPTED],
+  [
+    'an unexpected error',
+    '{ allPersons @stream { id } }',
+    'multipart/mixed',
+    INTERRUPTED,
+    tracker([]),
+  ],
   ['an unexpected error', '{ allPersons @stream { id } }', 'of the program', INTERRUPTED],
   ['a refused access token', '{ allPersons { id } }', 'application/json', UNAUTHORIZED],
 ])('%s that interrupts %s tells its caller an id, and the log why', async (what, ...row) => {
-  const [query, accept, told] = row;
+  const [query, accept, told, ...plugins] = row;
   const isRefused = what.includes('token');
-  await using gateway = await start();
+  await using gateway = await start(plugins);
   gateway.service.answer(honest, isRefused ? refusal('blocked', 403) : gateway.expired);
   const executed = async () =>
     JSON.stringify(await gateway.gateway.executor({ document: parse(query) }));
