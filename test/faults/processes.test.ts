@@ -7,6 +7,7 @@ import { importPair } from '../../src/tokens/state.ts';
 import { readPair } from '../../src/tokens/pair.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import { openSqliteStore } from '../../src/tokens/sqlite.ts';
+import { refusal } from '../service/replies.ts';
 import { canFillDisk, fillDisk, freeDisk } from '../support/tokens/fault-disk.ts';
 import { eventually, saved, startTokenWorld, type TokenWorld } from '../support/tokens/world.ts';
 
@@ -116,6 +117,20 @@ test.concurrent(
     expect(await world.left()).toEqual(saved(2, ['answered']));
   },
 );
+
+test.concurrent('a refusal that is no expiry, such as a demotion, costs no exchange', async () => {
+  await using world = await worldWithSet();
+  const gateway = await world.serve();
+  await gateway.printed(/access token refreshed/);
+  await gateway.serves();
+  // A token that is seconds old is treated in another way.
+  await world.alter(({ savedAt }) => ({ savedAt: savedAt - 60_000 }));
+  world.sandbox.answer(refusal('token_revoked'));
+  const { errors } = await gateway.ask();
+  expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_UNAUTHORIZED' } }]);
+  await gateway.stop();
+  expect(world.outcomes()).toEqual(['answered']);
+});
 
 test.concurrent(
   'three gateways that start with one link on an empty store make one import, and one exchange for each expiry, and no caller gets an error',
