@@ -142,6 +142,9 @@ const CALLERS: readonly Row[] = [
     'a token without a scheme': written((token) => token),
     'a token twice': written((token) => `Bearer ${token}, Bearer ${token}`),
     'a key with a wrong token': both(PORTAL, () => authorization('hello')),
+    'a key with another credential than a token': both(PORTAL, () => ({
+      authorization: 'Basic aGk=',
+    })),
     'a key with an expired token': both(WRITER, bearer({ exp: seconds(-60) })),
     'a token with a wrong key': both('rsk_of-nobody', bearer()),
   }),
