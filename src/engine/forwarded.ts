@@ -6,23 +6,14 @@ import type { Shared } from './shared.ts';
 import type { JsonObject } from './json.ts';
 import { compileMend, mended, type Mend } from './mend.ts';
 import { rootPart, type PreparedOperation } from './prepared-operation.ts';
-import { isSelected, type SelectedField } from './selected-fields.ts';
+import { isSelected, selectedNow, type SelectedField } from './selected-fields.ts';
 import { readServiceAnswer, type ServiceAnswer } from './service-answer.ts';
 import { ServiceRequest } from './service-request.ts';
-
-/** The service's part of an answer: the whole answer to an operation of which it answers every field. */
-export interface Forwarded extends Answer {
-  /** Null or undefined if the service returned no data. */
-  readonly data: JsonObject | null | undefined;
-  /** Whether all data of the answer are null. */
-  readonly isNull: boolean;
-  /** Undefined: the request failed. */
-  readonly isExecuted: boolean;
-}
 
 /** The fields of an operation that the service answers itself: one request, as the caller wrote them. */
 export class ForwardedFields {
   readonly #root: GraphQLObjectType;
+  readonly #all: readonly SelectedField[];
   readonly #fields: readonly SelectedField[];
   readonly #mend: Mend | undefined;
   readonly #request: ServiceRequest;
@@ -38,6 +29,7 @@ export class ForwardedFields {
     forwarded: readonly SelectedField[],
   ) {
     this.#root = root;
+    this.#all = all;
     this.#fields = forwarded;
     const names = new Set(forwarded.map(({ name }) => name));
     this.#mend = compileMend(shared, prepared, root, forwarded);
@@ -53,24 +45,19 @@ export class ForwardedFields {
     return this.#fields.some((field) => isSelected(field, values));
   }
 
-  async answer(call: Call): Promise<Forwarded> {
-    let answered: UpstreamAnswer;
+  /** The answer to the whole operation if the service answers every field of it. */
+  async answer(call: Call): Promise<Answer> {
     try {
-      const { sent } = call.variables;
-      answered = await call.ask(this.#request.with(sent), this.#request.pages);
+      const answered = await call.ask(this.#request.with(call.variables.sent), this.#request.pages);
       call.hold(answered, answered.bytes.length);
-      return await this.#read(call, answered);
+      if (this.#staysText && answered.isPlainData) return new PlainData(answered);
+      return await this.#parsed(call, answered);
     } catch (thrown) {
       return this.#failed(call, thrown);
     }
   }
 
-  #read(call: Call, answered: UpstreamAnswer): Forwarded | Promise<Forwarded> {
-    if (this.#staysText && answered.isPlainData) return new PlainData(answered);
-    return this.#parsed(call, answered);
-  }
-
-  async #parsed(call: Call, answered: UpstreamAnswer): Promise<Forwarded> {
+  async #parsed(call: Call, answered: UpstreamAnswer): Promise<Answer> {
     const { data, errors: ofService, extensions } = readServiceAnswer(answered);
     const errors: AnswerError[] = ofService.map((service) => ({ service }));
     if (this.#mend && data) {
@@ -78,29 +65,20 @@ export class ForwardedFields {
       for (const { error, path } of inside) errors.push(withPath(error, path));
     }
     const isUnchanged = !this.#mend && errors.length === 0;
-    return {
-      data,
-      errors,
-      extensions,
-      isNull: data === null,
-      bytes: isUnchanged ? answered.bytes : undefined,
-      isExecuted: true,
-    };
+    return { data, errors, extensions, bytes: isUnchanged ? answered.bytes : undefined };
   }
 
   /** The request failed: the error is reported once, at the first field. */
-  #failed(call: Call, thrown: unknown): Forwarded {
-    const { values } = call.variables;
-    const selected = this.#fields.filter((field) => isSelected(field, values));
-    const isNull = selected.some(({ name }) => isNonNullType(this.#root.getFields()[name]!.type));
-    const path = [selected[0]!.key];
+  #failed({ variables: { values } }: Call, thrown: unknown): Answer {
+    const fields = this.#root.getFields();
+    const failed = selectedNow(this.#fields, values);
+    const isNull = failed.some(({ name }) => isNonNullType(fields[name]!.type));
+    const data = selectedNow(this.#all, values).map(({ key, name }) => {
+      return [key, name === '__typename' ? this.#root.name : null] as const;
+    });
     return {
-      data: undefined,
-      errors: [{ thrown, path }],
-      extensions: undefined,
-      isNull,
-      bytes: undefined,
-      isExecuted: false,
+      data: isNull ? null : Object.fromEntries(data),
+      errors: [{ thrown, path: [failed[0]!.key] }],
     };
   }
 }
@@ -110,10 +88,8 @@ export class ForwardedFields {
  * check it, takes some 30 us of a page. So broken JSON that begins and ends like data reaches the caller as the service
  * wrote it.
  */
-class PlainData implements Forwarded {
+class PlainData implements Answer {
   readonly errors = [];
-  readonly isNull = false;
-  readonly isExecuted = true;
   readonly #answered: UpstreamAnswer;
   #parsed: ServiceAnswer | undefined;
 

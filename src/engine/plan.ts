@@ -8,7 +8,7 @@ import type { Answer, AnswerError, FieldValue } from './answer.ts';
 import type { Call } from './call.ts';
 import type { Shared } from './shared.ts';
 import { EntitiesField, RecordField } from './entities.ts';
-import { ForwardedFields, type Forwarded } from './forwarded.ts';
+import { ForwardedFields } from './forwarded.ts';
 import { ListField } from './list-field.ts';
 import { isLocal, localFields } from './local-fields.ts';
 import { prepareOperation, type PreparedOperation } from './prepared-operation.ts';
@@ -53,7 +53,7 @@ export function compile(
     ...prepareOperation(shared, document, operation),
     compileNested: (derived, field) => new ListField(shared, prepared, derived, field),
   };
-  return new OperationPlan(shared, prepared, { document, operation });
+  return new OperationPlan(shared, prepared);
 }
 
 class OperationPlan implements Plan {
@@ -64,14 +64,9 @@ class OperationPlan implements Plan {
   readonly #derived: ReadonlyMap<string, DerivedRoot>;
   readonly #forwarded: ForwardedFields | undefined;
   readonly #local: ReturnType<typeof localFields> | undefined;
-  readonly #streams: ReturnType<typeof streamedLists>;
   readonly #rootName: string;
 
-  constructor(
-    shared: Shared,
-    prepared: PreparedOperation,
-    written: { readonly document: DocumentNode; readonly operation: OperationDefinitionNode },
-  ) {
+  constructor(shared: Shared, prepared: PreparedOperation) {
     const { definition, fragments } = prepared;
     const root = shared.schema.getRootType(definition.operation)!;
     this.#shared = shared;
@@ -94,7 +89,6 @@ class OperationPlan implements Plan {
     this.#local = this.#selected.some(({ name }) => isLocal(name))
       ? localFields(shared.offered, prepared, this.#selected)
       : undefined;
-    this.#streams = streamedLists(written, derived);
   }
 
   async answer(call: Call): Promise<Answer> {
@@ -109,10 +103,8 @@ class OperationPlan implements Plan {
   }
 
   stream(call: Call): AsyncGenerator<Payload, void, undefined> | undefined {
-    const selected = new Set(
-      selectedNow(this.#selected, call.variables.values).map(({ key }) => key),
-    );
-    const streams = this.#streams(call).filter(({ list }) => selected.has(list.key));
+    const selected = selectedNow(this.#selected, call.variables.values);
+    const streams = streamedLists(selected, this.#derived, call);
     if (streams.length === 0) return undefined;
     const streamed = new Set(streams.map(({ list }) => list.key));
     return streamOperation(streams, call, () => this.#answer(call, streamed));
@@ -130,10 +122,7 @@ class OperationPlan implements Plan {
       ? this.#forwarded.answer(call)
       : undefined;
     // Beside derived fields, skipped or not, its `__typename` is not requested.
-    if (this.#derived.size === 0 && !this.#local && forwarded) {
-      const service = await forwarded;
-      return service.isExecuted ? service : this.#joined(call, selected, service, new Map());
-    }
+    if (this.#derived.size === 0 && !this.#local && forwarded) return forwarded;
     const [service, ...derivedValues] = await Promise.all([
       forwarded,
       ...derived.map(({ value }) => value),
@@ -146,14 +135,14 @@ class OperationPlan implements Plan {
   #joined(
     call: Call,
     selected: readonly SelectedField[],
-    service: Forwarded | undefined,
+    service: Answer | undefined,
     derived: ReadonlyMap<string, FieldValue>,
     streamed: ReadonlySet<string> = new Set(),
   ): Answer {
     const local = this.#local?.(call);
     const errors: AnswerError[] = [...(service?.errors ?? [])];
     const data: Record<string, unknown> = {};
-    let isNull = service?.isNull ?? false;
+    let isNull = service?.data === null;
     for (const { key, name } of selected) {
       const value = derived.get(key);
       if (value) {

@@ -50,7 +50,7 @@ interface NestedField {
 }
 
 /**
- * Prepares an operation of a document, which is valid: removes `@stream`, and replaces the derived fields of nested lists.
+ * Prepares an operation of a document, which is valid: replaces the derived fields of nested lists.
  *
  * A derived field of the root that is selected below the root goes to the service, which refuses it.
  *
@@ -79,7 +79,6 @@ function rewrite(
   return visit(
     document,
     visitWithTypeInfo(types, {
-      Directive: ({ name }) => (name.value === 'stream' ? null : undefined),
       Field: {
         enter: ({ name: { value: name } }) => {
           const isMutation = objectTypesOf(schema, types.getParentType()!).includes(mutation!);

@@ -14,6 +14,7 @@ import {
 } from 'graphql';
 import { mayBePage } from '../schema/derived.ts';
 import type { OutgoingRequest } from '../upstream/request.ts';
+import { isIncremental } from '../schema/incremental-directives.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
 import { onlyOperation } from '../selections.ts';
 import type { PreparedOperation } from './prepared-operation.ts';
@@ -33,7 +34,7 @@ export class ServiceRequest {
 
   /**
    * Keeps the name, the directives and the variables of the caller's operation. Fragments and variables that are not
-   * used are left out, since a service may refuse them.
+   * used are left out, since a service may refuse them, and `@stream`, which is the gateway's own.
    *
    * @param added the variables of the gateway
    */
@@ -52,15 +53,18 @@ export class ServiceRequest {
       selectionSet: { kind: Kind.SELECTION_SET, selections },
     };
     const definitions = [selecting, ...fragments.values()];
-    const used = onlyOperation({ kind: Kind.DOCUMENT, definitions }, selecting).document;
+    const only = onlyOperation({ kind: Kind.DOCUMENT, definitions }, selecting).document;
+    const used: DocumentNode = visit(only, {
+      Directive: (node) => (isIncremental(node) ? null : undefined),
+    });
     const variables = usedVariables(used);
     const isUsed = ({ variable }: VariableDefinitionNode) => variables.has(variable.name.value);
     const declared = variableDefinitions.filter(isUsed);
     const document: DocumentNode = {
       ...used,
       definitions: used.definitions.map((each) =>
-        each === selecting
-          ? { ...selecting, variableDefinitions: [...declared, ...added.filter(isUsed)] }
+        each.kind === Kind.OPERATION_DEFINITION
+          ? { ...each, variableDefinitions: [...declared, ...added.filter(isUsed)] }
           : each,
       ),
     };

@@ -1,10 +1,8 @@
-import type { DocumentNode, OperationDefinitionNode } from 'graphql';
-import { hasIncremental, streamAt } from '../schema/incremental-directives.ts';
-import { fragmentsOf, onlyOperation } from '../selections.ts';
+import { streamAt } from '../schema/incremental-directives.ts';
 import type { Answer, AnswerError, Path, Piece } from './answer.ts';
 import type { Call } from './call.ts';
 import { ListField } from './list-field.ts';
-import { selectedFields } from './selected-fields.ts';
+import type { SelectedField } from './selected-fields.ts';
 import { errorsAt } from './service-answer.ts';
 
 /** One payload of an answer in parts (the proposal of incremental delivery of 2022-08-24). */
@@ -33,27 +31,18 @@ interface StreamedList {
   readonly label: string | undefined;
 }
 
-/** Finds the lists of an operation that `@stream` asks to stream. */
+/** Finds the lists that `@stream` asks to stream. @param selected the fields of the root */
 export function streamedLists(
-  {
-    document,
-    operation,
-  }: { readonly document: DocumentNode; readonly operation: OperationDefinitionNode },
+  selected: readonly SelectedField[],
   derived: ReadonlyMap<string, unknown>,
-): (call: Call) => readonly StreamedList[] {
-  if (!hasIncremental(document)) return () => [];
-  const only = onlyOperation(document, operation);
-  const fields = selectedFields(only.operation.selectionSet, fragmentsOf(only.document)).flatMap(
-    ({ key, uses }) => {
-      const list = derived.get(key);
-      return list instanceof ListField ? [{ list, nodes: uses.map(({ node }) => node) }] : [];
-    },
-  );
-  return ({ variables: { values } }) =>
-    fields.flatMap(({ list, nodes }) => {
-      const stream = nodes.map((node) => streamAt(node, values)).find((each) => each);
-      return stream ? [{ list, ...stream }] : [];
-    });
+  { variables: { values } }: Call,
+): readonly StreamedList[] {
+  return selected.flatMap(({ key, uses }) => {
+    const list = derived.get(key);
+    if (!(list instanceof ListField)) return [];
+    const stream = uses.map(({ node }) => streamAt(node, values)).find((each) => each);
+    return stream ? [{ list, ...stream }] : [];
+  });
 }
 
 /**
