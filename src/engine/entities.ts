@@ -1,8 +1,6 @@
 import {
-  getArgumentValues,
   isAbstractType,
   Kind,
-  type GraphQLField,
   type GraphQLObjectType,
   type GraphQLSchema,
   type SelectionNode,
@@ -23,7 +21,7 @@ import {
   type RecordId,
   type RecordLoads,
 } from './records.ts';
-import { selectionsBelow, type SelectedField } from './selected-fields.ts';
+import { argumentsReader, selectionsBelow, type SelectedField } from './selected-fields.ts';
 import { errorsAt } from './service-answer.ts';
 import { fragmentNode } from './syntax.ts';
 
@@ -33,8 +31,7 @@ const MAX_REFERENCES = 10_000;
 /** A field that returns one record by its id, like `person(id)`. */
 export class RecordField {
   readonly key: string;
-  readonly #definition: GraphQLField<unknown, unknown>;
-  readonly #field: SelectedField;
+  readonly #argumentsFor: ReturnType<typeof argumentsReader>;
   readonly #entity: Entity;
   readonly #loads: RecordLoads;
 
@@ -45,17 +42,15 @@ export class RecordField {
     selected: SelectedField,
   ) {
     this.key = selected.key;
-    this.#field = selected;
     this.#entity = entity;
-    this.#definition = shared.schema.getQueryType()!.getFields()[selected.name]!;
-    this.#loads = recordLoads(shared, prepared, entity, selectionsBelow(this.#field));
+    this.#argumentsFor = argumentsReader(shared, shared.schema.getQueryType()!.name, selected);
+    this.#loads = recordLoads(shared, prepared, entity, selectionsBelow(selected));
   }
 
   async answer(call: Call): Promise<FieldValue> {
     const path = [this.key];
     try {
-      const { node } = this.#field.uses[0]!;
-      const args = getArgumentValues(this.#definition, node, { ...call.variables.values });
+      const args = this.#argumentsFor(call.variables.values);
       const id = readId(args['id'], this.#entity);
       if (id === undefined) throw badReference(wrongId(this.#entity));
       return await recordValue(this.#loads.load(call, id), path);
@@ -68,8 +63,7 @@ export class RecordField {
 /** `_entities`: records by their representations, in their order, null with an error where one cannot be read. */
 export class EntitiesField {
   readonly key: string;
-  readonly #definition: GraphQLField<unknown, unknown>;
-  readonly #field: SelectedField;
+  readonly #argumentsFor: ReturnType<typeof argumentsReader>;
   readonly #entities: ReadonlyMap<string, Entity>;
   readonly #loadsOf: (entity: Entity) => RecordLoads;
 
@@ -80,10 +74,9 @@ export class EntitiesField {
     selected: SelectedField,
   ) {
     this.key = selected.key;
-    this.#field = selected;
     this.#entities = new Map(entities.map((entity) => [entity.type.name, entity]));
-    this.#definition = shared.schema.getQueryType()!.getFields()[selected.name]!;
-    const selections = selectionsBelow(this.#field);
+    this.#argumentsFor = argumentsReader(shared, shared.schema.getQueryType()!.name, selected);
+    const selections = selectionsBelow(selected);
     const known = new Map<Entity, RecordLoads>();
     this.#loadsOf = (entity) => {
       const ofType =
@@ -101,8 +94,7 @@ export class EntitiesField {
 
   async answer(call: Call): Promise<FieldValue> {
     try {
-      const { node } = this.#field.uses[0]!;
-      const args = getArgumentValues(this.#definition, node, { ...call.variables.values });
+      const args = this.#argumentsFor(call.variables.values);
       const representations = args['representations'] as readonly unknown[];
       call.references.count += representations.length;
       if (call.references.count > MAX_REFERENCES) throw tooMany();

@@ -1,11 +1,5 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import {
-  getArgumentValues,
-  type ArgumentNode,
-  type GraphQLField,
-  type SelectionNode,
-} from 'graphql';
 import { codedError } from '../errors.ts';
 import {
   checkedArguments,
@@ -26,7 +20,7 @@ import { walkList, type WalkedPage, type WalkedPages } from '../paging/walk.ts';
 import { causeOf } from '../paging/page.ts';
 import { walkBehind } from '../paging/resume.ts';
 import { walkInTurn } from '../paging/walk-slots.ts';
-import { hasFields, LARGEST_PAGE, type Adapter, type DerivedList } from '../schema/derived.ts';
+import { LARGEST_PAGE, type Adapter, type DerivedList } from '../schema/derived.ts';
 import { JsonText, withPath, type AnswerError, type FieldValue, type Path } from './answer.ts';
 import type { Call, Requester } from './call.ts';
 import { ConnectionShape } from './connection-shape.ts';
@@ -34,7 +28,7 @@ import type { Shared } from './shared.ts';
 import { ListPages, type Reading } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
 import type { NestedFiller, PreparedOperation } from './prepared-operation.ts';
-import { selectionsBelow, type SelectedField } from './selected-fields.ts';
+import { argumentsReader, selectionsBelow, type SelectedField } from './selected-fields.ts';
 import { errorsAt } from './service-answer.ts';
 
 type Values = Readonly<Record<string, unknown>>;
@@ -43,14 +37,11 @@ type Values = Readonly<Record<string, unknown>>;
 export class ListField implements NestedFiller {
   readonly key: string;
   readonly #shared: Shared;
-  readonly #prepared: PreparedOperation;
   readonly #adapter: Adapter;
-  readonly #definition: GraphQLField<unknown, unknown>;
-  readonly #field: SelectedField;
+  readonly #argumentsFor: ReturnType<typeof argumentsReader>;
   /** Undefined for an `all…` field. */
   readonly #connection: ConnectionShape | undefined;
   readonly #pages: ListPages;
-  #bare: ListPages | undefined;
 
   constructor(
     shared: Shared,
@@ -58,17 +49,11 @@ export class ListField implements NestedFiller {
     derived: DerivedList,
     field: SelectedField,
   ) {
-    const { adapter, kind, name } = derived;
-    const parent = shared.schema.getType(derived.parent);
+    const { adapter, kind, parent } = derived;
     this.key = field.key;
     this.#shared = shared;
-    this.#prepared = prepared;
     this.#adapter = adapter;
-    this.#field = field;
-    this.#definition = (hasFields(parent) && parent.getFields()[name]) as GraphQLField<
-      unknown,
-      unknown
-    >;
+    this.#argumentsFor = argumentsReader(shared, parent, field);
     this.#connection =
       kind === 'connection'
         ? new ConnectionShape(
@@ -77,8 +62,9 @@ export class ListField implements NestedFiller {
             prepared.fragments,
           )
         : undefined;
+    const args = field.uses[0]!.node.arguments;
     const places = this.#connection?.places ?? [selectionsBelow(field)];
-    this.#pages = this.#pagesWith(places.length > 0 ? places : [[]]);
+    this.#pages = new ListPages(shared, prepared, { adapter, args, places });
   }
 
   /** Answers a field of the root. */
@@ -122,30 +108,10 @@ export class ListField implements NestedFiller {
     }
   }
 
-  #pagesWith(places: readonly (readonly SelectionNode[])[], isCounted = false): ListPages {
-    return new ListPages(this.#shared, this.#prepared, {
-      adapter: this.#adapter,
-      args: this.#args,
-      places,
-      isCounted,
-    });
-  }
-
-  /** Nothing of the records but their identities, and their number. */
-  get #barePages(): ListPages {
-    return (this.#bare ??= this.#pagesWith([[]], true));
-  }
-
-  get #args(): readonly ArgumentNode[] {
-    return this.#field.uses[0]!.node.arguments ?? [];
-  }
-
   /** @param parent of a nested list @throws BAD_USER_INPUT */
   #open(requester: Requester, parent?: Reading['parent']): OpenedList {
     const { variables } = requester;
-    const args = getArgumentValues(this.#definition, this.#field.uses[0]!.node, {
-      ...variables.values,
-    });
+    const args = this.#argumentsFor(variables.values);
     const filters = this.#adapter.filters
       .map(({ name, defaultValue }) => [name, args[name], defaultValue] as const)
       .filter(([, value, byDefault]) => !isDeepStrictEqual(value, byDefault));
@@ -232,7 +198,7 @@ export class ListField implements NestedFiller {
     const { caller, operation, signal } = requester;
     const isBackward = args.last !== undefined && args.last !== null;
     // Without records, the fields of one that fails are no reason for an error.
-    const pages = args.first === 0 || args.last === 0 ? this.#barePages : this.#pages;
+    const pages = args.first === 0 || args.last === 0 ? this.#pages.bare : this.#pages;
     const connected: ConnectedList<ListRecord> = {
       // The pages in front of the last records are not in the answer.
       ...pages.listFor(requester, { ...list, isOverhead: isBackward }),
@@ -264,7 +230,7 @@ export class ListField implements NestedFiller {
   async #total(list: OpenedList, requester: Requester): Promise<Total> {
     try {
       if (this.#adapter.count !== undefined) {
-        const { count } = await this.#barePages.listFor(requester, list).fetchPage(null, 1);
+        const { count } = await this.#pages.bare.listFor(requester, list).fetchPage(null, 1);
         if (count !== undefined) return { count };
       }
       return { count: await this.#counted(list, requester) };
@@ -275,7 +241,7 @@ export class ListField implements NestedFiller {
 
   async #counted(list: OpenedList, requester: Requester): Promise<number> {
     const { totals, slots } = this.#shared.lists;
-    const bare = this.#barePages;
+    const { bare } = this.#pages;
     const known = totals.of(list.name, (signal) => {
       const gateway = this.#shared.gatewayRequester(requester.variables, signal);
       const walk = () => walkList(bare.listFor(gateway, list), { after: null });

@@ -3,13 +3,11 @@ import {
   getNullableType,
   GraphQLInt,
   isNullableType,
-  isRequiredArgument,
   Kind,
   print,
   type ArgumentNode,
   type GraphQLObjectType,
   type SelectionNode,
-  type VariableDefinitionNode,
 } from 'graphql';
 import { codedError, codeOf } from '../errors.ts';
 import {
@@ -47,11 +45,12 @@ import { argumentNode, fieldNode, orTypename, variableDefinitionNode } from './s
 interface ListPagesParts {
   readonly adapter: Adapter;
   /** As the caller wrote them. Only filters are sent. */
-  readonly args: readonly ArgumentNode[];
-  /** What each place selects of a record. */
+  readonly args?: readonly ArgumentNode[] | undefined;
+  /**
+   * What each place selects of a record. Without places, pages have only the identities of their records, and the number
+   * of all records where adapters.json names it.
+   */
   readonly places: readonly (readonly SelectionNode[])[];
-  /** Whether pages have the number of all records, where adapters.json names it. */
-  readonly isCounted?: boolean;
 }
 
 /** How a list is read. */
@@ -69,6 +68,9 @@ const COUNT = '_rs_count';
 
 /** Requests and reads the pages of a list with what an operation selects of its records. Compiled once. */
 export class ListPages {
+  /** The same list without places. */
+  readonly #makeBare: () => ListPages;
+  #bare: ListPages | undefined;
   /** Names the list and the selection, for what the service refuses as too big. */
   readonly #name: string;
   readonly #shared: Shared;
@@ -86,8 +88,11 @@ export class ListPages {
   constructor(
     shared: Shared,
     prepared: PreparedOperation,
-    { adapter, args, places, isCounted = false }: ListPagesParts,
+    { adapter, args = [], places: selected }: ListPagesParts,
   ) {
+    const isBare = selected.length === 0;
+    const places = isBare ? [[]] : selected;
+    this.#makeBare = () => new ListPages(shared, prepared, { adapter, args, places: [] });
     this.#shared = shared;
     this.#adapter = adapter;
     this.#result = new ResultUnion(adapter.result, shared.served.upstreamType);
@@ -111,7 +116,7 @@ export class ListPages {
       ),
     });
     const { count } = adapter;
-    const counted = isCounted && count !== undefined ? [fieldNode(count, { alias: COUNT })] : [];
+    const counted = isBare && count !== undefined ? [fieldNode(count, { alias: COUNT })] : [];
     const filters = new Set(adapter.filters.map(({ name }) => name));
     const sentArgs = args.filter(({ name }) => filters.has(name.value));
     const paging = [
@@ -123,13 +128,21 @@ export class ListPages {
       selections: this.#result.select([info, ...counted, ...lists]),
     });
     const query = asQuery(prepared);
-    const definitions = definitionsOf(adapter);
+    const definitions = [
+      variableDefinitionNode(FIRST, adapter.first.type),
+      // It may have a default, and is left out for the first page.
+      variableDefinitionNode(AFTER, getNullableType(adapter.after.type)),
+    ];
     this.#parents = adapter.reach && new ByIds(shared, query, adapter.reach, [list], definitions);
     const ofRoot =
       this.#parents?.request(1) ?? new ServiceRequest(shared.served, query, [list], definitions);
     this.#request = (parents) => this.#parents?.request(parents) ?? ofRoot;
-    const selected = places.map((selections) => print({ kind: Kind.SELECTION_SET, selections }));
-    this.#name = `${adapter.parent}.${adapter.name} ${selected.join(' ')}`;
+    const texts = places.map((selections) => print({ kind: Kind.SELECTION_SET, selections }));
+    this.#name = `${adapter.parent}.${adapter.name} ${texts.join(' ')}`;
+  }
+
+  get bare(): ListPages {
+    return (this.#bare ??= this.#makeBare());
   }
 
   /** Names what is selected, also in lists below the records, with the values of the caller's variables. */
@@ -330,14 +343,4 @@ function sizeFields({ pageType }: Adapter): readonly string[] {
   const pageInfo = getNamedType(pageType.getFields()['pageInfo']!.type) as GraphQLObjectType;
   const first = pageInfo.getFields()['first'];
   return first && getNullableType(first.type) === GraphQLInt ? ['first'] : [];
-}
-
-function definitionsOf({ first, after }: Adapter): VariableDefinitionNode[] {
-  return [first, after].map((arg, at) =>
-    // An argument with a default may be left out, and so may its variable.
-    variableDefinitionNode(
-      [FIRST, AFTER][at]!,
-      isRequiredArgument(arg) ? arg.type : getNullableType(arg.type),
-    ),
-  );
 }

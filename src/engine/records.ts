@@ -149,7 +149,6 @@ class RecordsInList implements RecordLoads {
   readonly #entity: Entity;
   readonly #adapter: Adapter;
   readonly #pages: ListPages;
-  readonly #ids: () => ListPages;
 
   constructor(
     shared: Shared,
@@ -162,10 +161,7 @@ class RecordsInList implements RecordLoads {
     // A list may have records of several types.
     const isOnly = adapter.nodeType === entity.type || selections.length === 0;
     const own = isOnly ? selections : [fragmentNode(entity.type.name, selections)];
-    this.#pages = new ListPages(shared, prepared, { adapter, args: [], places: [own] });
-    let ids: ListPages | undefined;
-    this.#ids = () =>
-      (ids ??= new ListPages(shared, prepared, { adapter, args: [], places: [[]] }));
+    this.#pages = new ListPages(shared, prepared, { adapter, places: [own] });
   }
 
   async load(call: Call, id: RecordId): Promise<LoadedRecord> {
@@ -178,7 +174,8 @@ class RecordsInList implements RecordLoads {
     const { name } = this.#adapter;
     const list: LookUpList<ListRecord> = {
       ...this.#pages.listFor(call, { name, isOverhead: true }),
-      idsFor: (readers) => this.#ids().listFor(this.#shared.walkRequester(call, readers), { name }),
+      idsFor: (readers) =>
+        this.#pages.bare.listFor(this.#shared.walkRequester(call, readers), { name }),
     };
     const { signal, caller, operation, budget } = call;
     const found = await this.#shared.lists.lookUps.find(list, ids, {

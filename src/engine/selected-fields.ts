@@ -5,9 +5,11 @@ import {
   Kind,
   type DirectiveNode,
   type FieldNode,
+  type GraphQLSchema,
   type SelectionNode,
   type SelectionSetNode,
 } from 'graphql';
+import { fieldAt } from '../schema/derived.ts';
 import type { Fragments } from '../selections.ts';
 import { fragmentNode, isCondition, keyOf } from './syntax.ts';
 
@@ -89,6 +91,16 @@ function grouped(
   };
   for (const { selections, conditions } of sets) collect(selections, conditions, undefined);
   return [...fields.values()];
+}
+
+/** Reads the arguments of a field, for the values of the variables. @param parent the type that has the field */
+export function argumentsReader(
+  { schema }: { readonly schema: GraphQLSchema },
+  parent: string,
+  { name, uses }: SelectedField,
+): (values: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>> {
+  const definition = fieldAt(schema, parent, name)!;
+  return (values) => getArgumentValues(definition, uses[0]!.node, values);
 }
 
 /** Returns the fields that `@skip` and `@include` select. @param values of the variables */

@@ -92,13 +92,8 @@ export class BodyParts {
     this.#buffer.set(part, at);
   }
 
-  /** Returns the whole body. Its ArrayBuffer may be twice as large. */
-  bytes(): Buffer {
-    return this.#buffer.subarray(0, this.#size);
-  }
-
   /** Returns the whole body, in an ArrayBuffer of its size. */
-  compactBytes(): Buffer {
+  bytes(): Buffer {
     if (this.#size < this.#buffer.length) this.#grow(this.#size);
     return this.#buffer;
   }

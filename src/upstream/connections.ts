@@ -115,7 +115,7 @@ class RequestInFlight implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    if (!this.#isOver) this.#settle(this.#read(this.#body.compactBytes()));
+    if (!this.#isOver) this.#settle(this.#read(this.#body.bytes()));
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
