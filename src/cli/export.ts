@@ -6,7 +6,7 @@ import { recordFormat, type FormatName } from '../export/format.ts';
 import { Gateway } from '../export/gateway.ts';
 import { exportedList, idOf, readPages } from '../export/list.ts';
 import { openExportFile, streamOutput } from '../export/output.ts';
-import { openGateway, openAccess, type CloseAtEnd } from '../setup/open-gateway.ts';
+import { openGateway, type CloseAtEnd } from '../setup/open-gateway.ts';
 import { proxyAgent } from '../tokens/service.ts';
 import { loadGatewayConfig } from './gateway-config-file.ts';
 import { CommandError, commandLog, duration, type Terminal } from './terminal.ts';
@@ -157,8 +157,7 @@ async function localGateway(terminal: Terminal, parts: AsyncDisposableStack): Pr
   const log = await commandLog(config, terminal);
   const added = await loadGatewayConfig(config);
   const setup = { config, added, machine: terminal, log, closeAtEnd, hasCallers: false };
-  const access = await openAccess(setup);
-  const gateway = await openGateway(access, { ...setup, config: { ...config, ...ONLY_CALLER } });
+  const gateway = await openGateway({ ...setup, config: { ...config, ...ONLY_CALLER } });
   return {
     url: 'http://localhost/graphql',
     fetch: (to, init) => Promise.resolve(gateway.handler.fetch(to, init)),

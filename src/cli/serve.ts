@@ -3,7 +3,7 @@ import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
 import { listen } from '../http/listen.ts';
 import { adminHandler } from '../http/admin.ts';
-import { openGateway, openAccess, type CloseAtEnd, type Setup } from '../setup/open-gateway.ts';
+import { openGateway, type CloseAtEnd, type Setup } from '../setup/open-gateway.ts';
 import { createLog } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/telemetry.ts';
 import { loadGatewayConfig } from './gateway-config-file.ts';
@@ -24,8 +24,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   const added = await loadGatewayConfig(config);
   if (added) log.info({ file: added.source }, 'configuration file loaded');
   const setup: Setup = { config, added, machine: terminal, log, closeAtEnd };
-  const access = await openAccess(setup);
-  const gateway = await openGateway(access, setup);
+  const gateway = await openGateway(setup);
   await listenAdmin(gateway.metrics, setup);
   const server = closeAtEnd(
     await listen(gateway.handler, {
@@ -35,7 +34,7 @@ export async function serve(terminal: Terminal): Promise<void> {
       onCut: (requests) => log.warn({ requests }, CUT_OFF),
     }),
   );
-  announce(server.url, access.settings.recruitingUrl, setup, terminal);
+  announce(server.url, setup, terminal);
   await stopped(terminal.stop);
   // From now on `/ready` replies 503, and each answer is the last one of its connection.
   gateway.sayNotReady();
@@ -57,18 +56,14 @@ const CUT_OFF =
   'requests were cut off, because they did not end in time: streams, or long drains. Their callers send them again.';
 
 /** Reports the addresses: as a log line among JSON lines, otherwise as links to open. */
-function announce(
-  url: string,
-  upstream: string,
-  { config, log }: Setup,
-  { stdout }: Pick<Terminal, 'stdout'>,
-): void {
+function announce(url: string, { config, log }: Setup, { stdout }: Pick<Terminal, 'stdout'>): void {
+  const { recruitingUrl: upstream } = config;
   if (config.production) {
     log.info({ url: `${url}/graphql`, upstream }, 'serving');
     return;
   }
   stdout.write(`
-${config.recruitingUrl === undefined ? SANDBOX_NOTICE : `  Upstream   ${upstream}`}
+${upstream === undefined ? SANDBOX_NOTICE : `  Upstream   ${upstream}`}
 
   ${config.graphiql ? 'GraphiQL ' : 'GraphQL  '}  ${url}/graphql
   Health     ${url}/health   ${url}/ready

@@ -8,7 +8,7 @@ import { checkGatewayConfig, defineConfig, type GatewayConfig } from '../config/
 import { OperatorMistake } from '../errors.ts';
 import { createLog, withoutDetails } from '../telemetry/log.ts';
 import { thisMachine } from '../setup/machine.ts';
-import { openExecutor, openGateway, openAccess, type Setup } from '../setup/open-gateway.ts';
+import { openExecutor, openGateway, type Setup } from '../setup/open-gateway.ts';
 import { awake } from './awake.ts';
 
 export { defineConfig, type GatewayConfig };
@@ -62,8 +62,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     );
   }
   const added = checkGatewayConfig(config, 'config');
-  const access = await openAccess(setup);
-  const gateway = await openGateway(access, { ...setup, added });
+  const gateway = await openGateway({ ...setup, added });
   const parts = opening.move();
   return {
     fetch: (...request) => gateway.handler.fetch(...request),
@@ -93,8 +92,7 @@ export interface ServiceExecutor {
 export async function createExecutor(options: ExecutorOptions): Promise<ServiceExecutor> {
   await using opening = new AsyncDisposableStack();
   const setup = await setUp(options, opening, { hasCallers: false });
-  const access = await openAccess(setup);
-  const { execute } = await openExecutor(access, setup);
+  const { execute } = await openExecutor(setup);
   const parts = opening.move();
   return { executor: execute, close: () => awake(() => parts.disposeAsync()) };
 }

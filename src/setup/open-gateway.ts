@@ -3,10 +3,9 @@ import type { Config } from '../config.ts';
 import type { CheckedConfig } from '../config/gateway-config.ts';
 import { createGateway, createManagedExecutor, type Gateway } from '../gateway.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
-import { NO_EMERGENCY, type Emergency } from '../tokens/emergency.ts';
+import { NO_EMERGENCY } from '../tokens/emergency.ts';
 import { createSealer } from '../tokens/seal.ts';
 import { openSqliteStore } from '../tokens/sqlite.ts';
-import type { TokenStore } from '../tokens/store.ts';
 import { emergencyFor, keeperParts, openTokenStore } from './custody.ts';
 import type { Machine } from './machine.ts';
 import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
@@ -26,43 +25,16 @@ export interface Setup {
 /** Has a part closed when the gateway is, and returns it. */
 export type CloseAtEnd = <T extends { close(): Promise<void> }>(part: T) => T;
 
-/** The connection of a gateway to the service, or to a sandbox in its place. */
-interface ServiceAccess {
-  readonly settings: { readonly recruitingUrl: string; readonly tokenLink: string | undefined };
-  readonly store: TokenStore;
-  readonly emergency: Emergency;
-}
-
-/** Opens the token store of the configured service, or starts a sandbox. */
-export async function openAccess({ config, closeAtEnd }: Setup): Promise<ServiceAccess> {
-  const { recruitingUrl, tokenLink } = config;
-  if (recruitingUrl === undefined) return sandboxInside(closeAtEnd);
-  const store = openTokenStore(config.tokenStore, config);
-  return { settings: { recruitingUrl, tokenLink }, store, emergency: emergencyFor(config) };
-}
-
-/** Keeps the tokens of the sandbox in memory, so that they cannot be mixed with real ones. */
-async function sandboxInside(closeAtEnd: CloseAtEnd): Promise<ServiceAccess> {
-  // Loaded only here: a gateway in front of a service does not need it.
-  const { startSandbox } = await import('../../sandbox/sandbox.ts');
-  const { url, tokenLink } = closeAtEnd<Sandbox>(await startSandbox());
-  return {
-    settings: { recruitingUrl: url, tokenLink },
-    store: openSqliteStore(':memory:', createSealer([])),
-    emergency: NO_EMERGENCY,
-  };
-}
-
 /**
  * Opens a gateway that manages its tokens itself, for a command or for another program.
  *
  * @throws Error with a message for the operator
  */
-export async function openGateway(access: ServiceAccess, setup: Setup): Promise<Gateway> {
+export async function openGateway(setup: Setup): Promise<Gateway> {
   const { config, added, hasCallers, closeAtEnd } = setup;
   return closeAtEnd(
     await createGateway({
-      ...managedParts(access, setup),
+      ...(await managedParts(setup)),
       snapshot: readSnapshotFile(config.schemaPath),
       overrides: readAdaptersFile(config.schemaPath),
       trustedDocuments: readTrustedDocumentsFile(config.trustedDocuments),
@@ -75,16 +47,35 @@ export async function openGateway(access: ServiceAccess, setup: Setup): Promise<
 }
 
 /** Opens the executor with managed tokens by itself. @throws Error with a message for the operator */
-export async function openExecutor(access: ServiceAccess, setup: Setup) {
-  return setup.closeAtEnd(await createManagedExecutor(managedParts(access, setup)));
+export async function openExecutor(setup: Setup) {
+  return setup.closeAtEnd(await createManagedExecutor(await managedParts(setup)));
 }
 
-function managedParts(
-  { settings, store, emergency }: ServiceAccess,
-  { config: configured, machine, log }: Setup,
-) {
+async function managedParts({ config: configured, machine, log, closeAtEnd }: Setup) {
+  const { recruitingUrl, tokenLink } = configured;
+  const access =
+    recruitingUrl === undefined
+      ? await sandboxInside(closeAtEnd)
+      : {
+          settings: { recruitingUrl, tokenLink },
+          store: openTokenStore(configured.tokenStore, configured),
+          emergency: emergencyFor(configured),
+        };
+  const { settings, store, emergency } = access;
   const config = { ...configured, ...settings };
   const serviceUrl = settings.recruitingUrl;
   const tokens = keeperParts(config, { store, emergency, serviceUrl, machine, log });
   return { config, tokens, proxies: machine.env, clock: machine.clock, log };
+}
+
+/** Starts a sandbox, whose tokens are kept in memory, so that they cannot be mixed with real ones. */
+async function sandboxInside(closeAtEnd: CloseAtEnd) {
+  // Loaded only here: a gateway in front of a service does not need it.
+  const { startSandbox } = await import('../../sandbox/sandbox.ts');
+  const { url, tokenLink } = closeAtEnd<Sandbox>(await startSandbox());
+  return {
+    settings: { recruitingUrl: url, tokenLink },
+    store: openSqliteStore(':memory:', createSealer([])),
+    emergency: NO_EMERGENCY,
+  };
 }

@@ -15,7 +15,7 @@ export async function readLink(
   const url = new URL(link);
   const headers = { accept: 'application/json', ...agentHeaders(agent) };
   const { status, text, flaw } = await send(http, url, { headers }, LINK_MS);
-  const pair = status === 200 ? readPair(parseJson(text)) : undefined;
+  const pair = readPair(parseJson(text));
   if (pair) return pair;
   const subject = `The token link at ${url.host}`;
   if (status === 0) {
