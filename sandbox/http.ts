@@ -70,11 +70,6 @@ export function pathOf({ url = '' }: IncomingMessage): string {
   return url.split('?', 1)[0]!;
 }
 
-/** The media type that the request declares, without its parameters. */
-export function contentType({ headers }: IncomingMessage): string {
-  return (headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
-}
-
 /** A failure whose body the interface does not show. It has the shape of a GraphQL error, on every path. */
 export function problem(status: number, message: string): Answer {
   return { status, body: { errors: [{ message }] } };

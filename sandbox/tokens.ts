@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { contentType, problem, type Answer, type Route } from './http.ts';
+import { problem, type Answer, type Route } from './http.ts';
 
 interface TokenOptions {
   /** Lifetime of access tokens, in seconds. */
@@ -125,9 +125,9 @@ export function tokenRoute(tokens: TokenOffice): Route {
 /** Only a form has fields: any other body is treated as one without a grant_type. */
 async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
   const body = await text(request);
-  return new URLSearchParams(
-    contentType(request) === 'application/x-www-form-urlencoded' ? body : '',
-  );
+  const type = request.headers['content-type'] ?? '';
+  const isForm = type.startsWith('application/x-www-form-urlencoded');
+  return new URLSearchParams(isForm ? body : '');
 }
 
 function answerGrant(form: URLSearchParams, tokens: TokenOffice): Answer {
