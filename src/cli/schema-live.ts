@@ -10,11 +10,9 @@ import {
 import { introspect, type LiveSchema } from '../schema/live-schema.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 import { readSnapshotFile } from '../setup/operator-files.ts';
-import type { AccessToken } from '../tokens/keeper.ts';
 import { proxyAgent } from '../tokens/service.ts';
 import type { State } from '../tokens/state.ts';
 import type { BearerTokens } from '../upstream/authorize.ts';
-import { noTelemetry } from '../upstream/telemetry.ts';
 import { openUpstream } from '../upstream/upstream.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, readTokens } from './tokens-store.ts';
@@ -28,22 +26,19 @@ const NOT_COMPARED = 2;
  * @returns the exit code, as of `diff`: 0 equal, or only additive changes; 1 breaking or dangerous changes
  */
 export async function schemaCheck(_options: object, terminal: Terminal): Promise<number> {
-  const config = readSettings(terminal.env, terminal.readFile);
+  const { schemaPath } = readSettings(terminal.env, terminal.readFile);
   try {
-    const { schemaPath, upstreamTimeoutMs } = config;
     const { schema } = readSnapshot(readSnapshotFile(schemaPath), schemaPath);
-    const live = await liveSchema(terminal, upstreamTimeoutMs);
+    const live = await liveSchema(terminal);
     const difference = await compareSchemas(schema, live.schema);
-    const { service } = live;
-    const { breaking, dangerous, additive } = difference;
-    const isEqual = breaking.length + dangerous.length + additive.length === 0;
+    const changes = listed(difference);
     terminal.stdout.write(
-      isEqual
-        ? `The schema of ${service} is that of the snapshot (${schemaPath}).\n`
-        : `The schema of ${service} is not that of the snapshot (${schemaPath}).\n\n${listed(difference)}\n` +
+      changes === ''
+        ? `The schema of ${live.service} is that of the snapshot (${schemaPath}).\n`
+        : `The schema of ${live.service} is not that of the snapshot (${schemaPath}).\n\n${changes}\n` +
             '`schema pull` writes it into the snapshot.\n',
     );
-    return breaking.length + dangerous.length > 0 ? 1 : 0;
+    return difference.breaking.length + difference.dangerous.length > 0 ? 1 : 0;
   } catch (error) {
     throw new CommandError((error as Error).message, NOT_COMPARED);
   }
@@ -62,8 +57,8 @@ function listed(difference: SchemaDifference): string {
 
 /** Writes the live schema into the snapshot. */
 export async function schemaPull(_options: object, terminal: Terminal): Promise<void> {
-  const { schemaPath, upstreamTimeoutMs } = readSettings(terminal.env, terminal.readFile);
-  const live = await liveSchema(terminal, upstreamTimeoutMs);
+  const { schemaPath } = readSettings(terminal.env, terminal.readFile);
+  const live = await liveSchema(terminal);
   writeFileSync(schemaPath, live.sdl);
   terminal.stdout.write(
     `The schema of ${live.service} was written to ${schemaPath}. To serve it, restart the gateway. ` +
@@ -77,7 +72,7 @@ export async function schemaPull(_options: object, terminal: Terminal): Promise<
  *
  * @throws Error with a message for the operator
  */
-async function liveSchema(terminal: Terminal, timeoutMs: number): Promise<ServiceSchema> {
+async function liveSchema(terminal: Terminal): Promise<ServiceSchema> {
   const tokens = await readTokens(terminal);
   const { state, config } = tokens;
   if (!state) throw noTokens(tokens);
@@ -87,10 +82,9 @@ async function liveSchema(terminal: Terminal, timeoutMs: number): Promise<Servic
     agent: config.agent,
     connect: (options) => proxyAgent(terminal.env, options),
     concurrency: 1,
-    timeoutMs,
+    timeoutMs: config.upstreamTimeoutMs,
     tokens: storedTokens(state),
     clock: systemClock,
-    telemetry: noTelemetry,
   });
   try {
     const live = await introspect(upstream.send, terminal.stop);
@@ -107,9 +101,9 @@ interface ServiceSchema extends LiveSchema {
 }
 
 /** Those of the store, as they are. */
-function storedTokens(state: State): BearerTokens {
+function storedTokens({ pair, generation }: State): BearerTokens {
   return {
-    token: () => tokenOf(state),
+    token: () => ({ value: pair.accessToken, generation }),
     accepted: () => {},
     refused: () => {},
     afterRefusal: async (_refused, detail) => {
@@ -119,8 +113,4 @@ function storedTokens(state: State): BearerTokens {
       );
     },
   };
-}
-
-function tokenOf({ pair, generation }: State): AccessToken {
-  return { value: pair.accessToken, generation };
 }
