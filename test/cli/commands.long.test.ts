@@ -95,7 +95,6 @@ const nowhere = folder.file('nowhere');
 /** What cannot be used, with the settings that name it, and the exit code and the message of a start. */
 test.each<[string, () => Record<string, string>, number, RegExp]>([
   ['another host', () => ({ HOST: '192.0.2.1' }), 1, /EADDRNOTAVAIL.* 192\.0\.2\.1/],
-  ['no host', () => ({ HOST: 'no host at all' }), 1, /ENOTFOUND no host at all/],
   ['no schema', () => ({ RECRUITING_SCHEMA: nowhere }), 2, /nowhere cannot be read \(ENOENT\)/],
   ['half a schema', () => schema('type Query {'), 2, /upstream\.graphql, line 1/],
   ['an adapters.json that is cut', () => adapters('{ "fields": '), 2, /adapters\.json is not JSON/],
@@ -218,16 +217,9 @@ const INITIAL = `
   });
 `;
 
-test('an own field is answered and printed, and a column of an export, however long the list', async () => {
-  // More records than one operation may have.
-  await using service = await startService({ persons: 5_600 });
-  const env = {
-    RECRUITING_URL: service.url,
-    TOKEN_LINK: service.tokenLink,
-    TOKEN_STORE: `sqlite:${folder.file('own.db')}`,
-    GATEWAY_CONFIG: written('initial.ts', INITIAL),
-  };
-  await using gateway = await serveHere({ ...env, ALLOW_ANONYMOUS: 'true' });
+test('an own field is answered and printed', async () => {
+  const env = { GATEWAY_CONFIG: written('initial.ts', INITIAL) };
+  await using gateway = await serveHere(env);
   await gateway.printed(RegExp(`configuration file.*"file":"${env.GATEWAY_CONFIG}"`));
   expect(await askAt(gateway.url, '{ persons(first: 1) { items { initial } } }')).toEqual({
     data: { persons: { items: [{ initial: expect.stringMatching(/^\p{L}$/u) }] } },
@@ -236,12 +228,6 @@ test('an own field is answered and printed, and a column of an export, however l
     const printed = await runHere(['schema', 'print', ...options], env);
     expect(printed.stdout).toMatch(/^type Person [^}]*^ {2}initial: String$/m);
   }
-  const columns = ['--fields', 'id initial', '--format', 'csv'];
-  const { code, stdout } = await runHere(['export', 'persons', ...columns], env);
-  const rows = service.persons
-    .all()
-    .map(({ id, firstName }) => `${id},${Array.from(firstName)[0]}\n`);
-  expect([code, stdout === `id,initial\n${rows.join('')}`]).toEqual([0, true]);
 });
 
 test('with a file that cannot be loaded, a gateway does not start and exchanges no token, and commands that need no schema work', async () => {

@@ -7,9 +7,11 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
+import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
 import { cut, json, text } from '../service/replies.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { runInShell } from '../support/docs/shell.ts';
@@ -176,9 +178,9 @@ test.each<[string, number, Fault, number, RegExp]>([
   [
     'is down',
     1,
-    page(503),
+    page(500),
     0,
-    /^.*\(HTTP 503\).* Trying again in 10 s\.\nExporting [^]*600 records/,
+    /^.*\(HTTP 500\).* Trying again in 10 s\.\nExporting [^]*600 records/,
   ],
   ['is busy', 3, page(429), 0, /^.*\(HTTP 429\).* Trying again in 10 s\.\n[^]*600 records/m],
   ['asks for a pause', 3, refused(LIMITED), 0, /^No\. Trying again in 7 s\.\n[^]*600 records/m],
@@ -209,7 +211,9 @@ test.each<[string, number, Fault, number, RegExp]>([
 
 test('an export that waits for its gateway ends when it is stopped', async () => {
   const url = await startServer((_request, response) => page(503)(response));
-  await using command = startHere(['export', 'persons', '--fields', 'id', '--url', url]);
+  const sleep = async (_ms: number, signal?: AbortSignal) => void (await once(signal!, 'abort'));
+  const args = ['export', 'persons', '--fields', 'id', '--url', url];
+  await using command = startHere(args, {}, { clock: { ...systemClock, sleep } });
   await command.printed(/Trying again in 10 s/);
   expect(await command.stop()).toMatchObject({
     code: 1,
