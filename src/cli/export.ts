@@ -170,11 +170,7 @@ async function localGateway(terminal: Terminal, parts: AsyncDisposableStack): Pr
 const ONLY_CALLER = {
   auth: undefined,
   allowedHosts: undefined,
-  trustedDocuments: undefined,
   trustedDocumentsOnly: false,
   pagesPerMinute: 0,
   drainMaxItems: 100_000_000,
-  maxAliases: 1_000,
-  maxDepth: 1_000,
-  maxTokens: 1_000_000,
 } as const;

@@ -205,9 +205,6 @@ test('the service of the settings is exported beside a gateway on the same token
     INTROSPECTION: 'off',
     TRUSTED_DOCUMENTS: folder.file('trusted.json'),
     TRUSTED_DOCUMENTS_ONLY: 'true',
-    MAX_DEPTH: '1',
-    MAX_ALIASES: '1',
-    MAX_TOKENS: '10',
     DRAIN_MAX_ITEMS: '1',
     PAGES_PER_MINUTE: '1',
   };
