@@ -13,6 +13,7 @@ import { readSnapshotFile } from '../setup/operator-files.ts';
 import { proxyAgent } from '../tokens/service.ts';
 import type { State } from '../tokens/state.ts';
 import type { BearerTokens } from '../upstream/authorize.ts';
+import { noTelemetry } from '../upstream/telemetry.ts';
 import { openUpstream } from '../upstream/upstream.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, readTokens } from './tokens-store.ts';
@@ -85,6 +86,7 @@ async function liveSchema(terminal: Terminal): Promise<ServiceSchema> {
     timeoutMs: config.upstreamTimeoutMs,
     tokens: storedTokens(state),
     clock: systemClock,
+    telemetry: noTelemetry,
   });
   try {
     const live = await introspect(upstream.send, terminal.stop);

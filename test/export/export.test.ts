@@ -48,6 +48,7 @@ const MEMBERS = Array.from({ length: 60 }, (_, id) =>
 const NUMBERED = ['Worker', 'Team'].flatMap((__typename) =>
   Array.from({ length: 600 }, (_, id) => ({ __typename, id })),
 );
+const ROWS = NUMBERED.map(({ __typename, id }) => `${__typename},${id}\n`);
 const OF_MEMBERS = '__typename ... on Worker { id firstName } ... on Team { id title }';
 
 let door: Front;
@@ -111,7 +112,7 @@ test.each<[string, string, string, string]>([
   // The list has ids twice, so they do not identify its records.
   ['twins', 'id', '', '{"id":"1"}\n{"id":"1"}\n{"id":"2"}\n'],
   // Records of two types have the same ids.
-  ['numbered', '__typename id', '', NUMBERED.map(lineOf).join('')],
+  ['numbered', 'kind: __typename id', '--format csv', `kind,id\n${ROWS.join('')}`],
   // The name of the file decides on the format.
   ['persons', 'id', '--output persons.CSV --limit 1', 'id\n1\n'],
   ['persons', 'id', '--output persons.jsonl --limit 1', '{"id":"1"}\n'],
@@ -132,6 +133,7 @@ test('text that a spreadsheet would run gets an apostrophe, an empty text is in 
   const cells: Record<string, unknown> = { null: null, empty: '', number: -5, 'a=b': 'a=b' };
   for (const sign of Array.from('=+-@\t\r')) cells[sign] = `${sign}1`;
   const { write } = recordFormat('csv', Object.keys(cells));
+  expect(recordFormat('ndjson', []).write([null])).toBe('null\n');
   expect(write([cells])).toBe(`,"",-5,a=b,'=1,'+1,'-1,'@1,'\t1,"'\r1"\n`);
 });
 
@@ -212,7 +214,11 @@ test('the service of the settings is exported beside a gateway on the same token
   const vacancies = (more = {}) =>
     runHere(['export', 'vacancies', '--fields', 'allCandidates { id }'], { ...env, ...more });
   const empty = await vacancies();
-  expect([empty.stdout, empty.stderr]).toEqual(['', expect.stringMatching(/tokens import <link>/)]);
+  expect(empty).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/tokens import <link>/),
+  });
   // The link is imported as by `serve`, and callers need no credential.
   const { code, stdout, stderr } = await vacancies({
     TOKEN_LINK: service.tokenLink,

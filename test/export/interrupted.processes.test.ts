@@ -7,6 +7,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
+import { dirname } from 'node:path';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';
@@ -84,6 +85,7 @@ async function interrupt(file: string, change = '', ...options: string[]) {
   const stderr = await stopAt(4, file, ...options);
   expect(stderr).toMatch(/stopped\. .*\.part has 500 records\. .* --resume/);
   const state = new DatabaseSync(`${file}.part.db`);
+  expect(statSync(`${file}.part.db`).mode & 0o777).toBe(0o600);
   state.exec(change);
   state.close();
 }
@@ -91,8 +93,15 @@ async function interrupt(file: string, change = '', ...options: string[]) {
 /** What there can be, and how it came there. */
 const LEFT = {
   'a file': async (file) => writeFileSync(file, 'precious\n', { mode: 0o644 }),
-  'an export without a record': async (file) => void (await stopAt(3, file)),
+  'an export without a record': async (file) => {
+    await stopAt(3, file);
+    expect(readdirSync(dirname(file))).toEqual([]);
+  },
   'an export': (file) => interrupt(file),
+  'an export that was begun anew': async (file) => {
+    await interrupt(file);
+    await interrupt(file, undefined, '--force');
+  },
   'an export with a limit': (file) => interrupt(file, undefined, '--limit', '580'),
   'an export beside a file': async (file) => {
     await interrupt(file);
@@ -141,6 +150,7 @@ test.each<NextRun>([
     /^Exporting/,
     () => whole.replace(/,"f.*"/g, ''),
   ],
+  ['an export that was begun anew', '--resume', 0, CONTINUED],
   ['an export of another gateway', '--resume', 2, OTHER_OPTIONS],
   ['an export with a limit', '--limit 580 --resume', 0, /580 records in/, () => first(580)],
   ['an export beside a file', '--resume --force', 0, CONTINUED],
@@ -174,7 +184,13 @@ const LASTING = { code: 'DRAIN_INTERRUPTED', reason: 'TOKENS_LOST' };
 
 /** The request that a gateway fails, how, and what becomes of the export. */
 test.each<[string, number, Fault, number, RegExp]>([
-  ['is cut off', 4, cut, 0, /did not answer \(\w+\)\..* Trying again in 10 s\.\n[^]*600 records/],
+  [
+    'is cut off',
+    4,
+    cut,
+    0,
+    /did not answer \([A-Z_]+\)\..* Trying again in 10 s\.\n[^]*600 records/,
+  ],
   [
     'is down',
     1,
