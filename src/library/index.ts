@@ -114,13 +114,12 @@ async function setUp(
         colors: false,
         destination: process.stderr,
       });
-  if (!programLog) opening.defer(() => log.flush());
   return { config, machine: thisMachine, log, closeAtEnd: (part) => opening.adopt(part, close) };
 }
 
 function textsOf(settings: Settings): Record<string, string> {
   const entries = Object.entries(settings).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries.map(([name, value]) => [name, String(value).trim()]));
+  return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
 }
 
 function close(part: { close(): Promise<void> }): Promise<void> {

@@ -134,12 +134,16 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
         const request = original.clone();
         request.headers.set('authorization', `Bearer ${current.value}`);
         const response = await fetch(request);
-        if (response.ok) keeper.accepted(current);
-        if (response.status !== 401) return response;
+        if (response.status !== 401) {
+          keeper.accepted(current);
+          return response;
+        }
         const challenge = response.headers.get('www-authenticate') ?? '';
         const other = await afterRefusal(current, challenge, replays);
-        if (!other) keeper.refused(current);
-        if (!other) return response;
+        if (!other) {
+          keeper.refused(current);
+          return response;
+        }
         await response.body?.cancel();
         current = other;
       }

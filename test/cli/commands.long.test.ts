@@ -167,7 +167,7 @@ test('gateway.config.ts and its packages use the graphql of the gateway, also if
   written(`${plugin}/package.json`, '{ "name": "plugin", "main": "index.cjs" }');
   written(
     `${plugin}/index.cjs`,
-    "exports.schema = require('graphql').buildSchema('type Query { a: Int }');",
+    "exports.schema = require('graphql/utilities').buildSchema('type Query { a: Int }');",
   );
   const GATEWAY_CONFIG = written(
     'company/gateway.config.ts',

@@ -27,6 +27,14 @@ test.each<[string, (url: string) => Parameters<typeof fetch>, statuses: number[]
   expect(service.exchanges).toMatchObject([{ refreshToken: signIn.refresh_token }]);
 });
 
+test('fetch returns the 401 of a request that is refused with every token', async () => {
+  const { keeper, url, service, signIn } = await openKeeper();
+  await keeper.import(signIn);
+  service.answer(refused);
+  expect((await keeper.fetch(url)).status).toBe(401);
+  expect(service.received).toHaveLength(4);
+});
+
 test('a token without a lifetime lives an hour, also before it was exchanged', async () => {
   const withoutLifetime = { access_token: 'access', refresh_token: 'refresh' };
   const next = json({ access_token: 'next', refresh_token: 'next' });
