@@ -57,14 +57,12 @@ export function withAdditions(
 ): ServedWithAdditions | undefined {
   const added = partsOf(additions);
   const { source, documents, resolvers, subschemas } = added;
-  if (documents.length + resolvers.length + subschemas.length === 0) {
-    checkScopes(served.writtenScopes, served.schema);
-    return undefined;
-  }
-  const schema = stitched(served, added, delegate);
+  const isEmpty = documents.length + resolvers.length + subschemas.length === 0;
+  const schema = isEmpty ? served.schema : stitched(served, added, delegate);
   const mistakes = mistakesIn(served.schema, schema, added);
   if (mistakes.length > 0) throw new OperatorMistakes(source, mistakes);
   checkScopes(served.writtenScopes, schema);
+  if (isEmpty) return undefined;
   const scopes = scopesWithAdditions(schema, served, added);
   return {
     ...served,

@@ -105,10 +105,12 @@ const ANSWERED: readonly [what: string, query: string, data: unknown, requests?:
   ],
   [
     'requirements with aliases, with fields below, in fragments, and made by a function',
-    '{ allPersons(limit: 1) { boss { name } renamed } }',
+    '{ allPersons(limit: 1) { mail: name type: nick boss { name } renamed } }',
     {
       allPersons: [
         {
+          mail: 'Name 1',
+          type: 'N1',
           boss: { name: 'Name 1b' },
           renamed: 'Person,1b,1@example.com',
         },

@@ -23,6 +23,7 @@ const LISTS: Readonly<Record<string, [type: string, list: () => unknown, below?:
   withNullInList: ['[[Int!]!]!', () => [[late(), null]]],
   withNullLater: ['[Int!]!', () => Promise.resolve([late(), null])],
   withNullInRecord: ['[Item!]!', () => RECORDS, '{ value }'],
+  withNullInRecordLater: ['[Item!]!', () => Promise.resolve(RECORDS), '{ value }'],
   withNullOfService: ['Person', () => ({ skills: [late(), null] }), '{ skills }'],
 };
 const RECORDS = [{ value: late }, { value: () => null }];
@@ -100,8 +101,8 @@ const ROWS: readonly [
   [
     'an error at a value that is there, in each answer of a second service',
     '{ ratingKnown { id } ratingBy(id: "1") { id } }',
-    { ratingKnown: [], ratingBy: null },
-    [error('Slow today.')],
+    { ratingKnown: [{ id: '1' }], ratingBy: null },
+    [error('Slow today.', undefined, 'SLOW')],
   ],
   [
     'an error at no null, in each answer of the service',
@@ -116,6 +117,20 @@ const ROWS: readonly [
     { x: null },
     [error('Not now.', ['x']), error('Sorry.', ['x'])],
     refused({ message: 'Not now.' }, { message: 'Sorry.' }),
+  ],
+  [
+    'a page that fails as a whole',
+    '{ x: persons(first: 2) { items { name fixed } } }',
+    null,
+    [error('No name.', ['x', 'items', 1, 'name']), error('Sorry.', ['x'])],
+    refused({ message: 'No name.', path: ['persons', 'items', 1, 'name'] }, { message: 'Sorry.' }),
+  ],
+  [
+    'a record that fails, of which a resolver returns the id',
+    '{ anyone { name } }',
+    { anyone: null },
+    [error('Not now.', ['anyone'])],
+    refused({ message: 'Not now.' }),
   ],
   [
     'a requirement that fails',
@@ -151,8 +166,13 @@ const ROWS: readonly [
 
 /** Its own path means nothing to a caller. */
 const slow = () => ({
-  data: { ratingKnown: [], ratingBy: null },
-  errors: [new GraphQLError('Slow today.', { path: ['ratingKnown'] })],
+  data: { ratingKnown: [{ id: '1' }], ratingBy: null },
+  errors: [
+    new GraphQLError('Slow today.', {
+      path: ['ratingKnown', 0, 'id'],
+      extensions: { code: 'SLOW' },
+    }),
+  ],
 });
 
 test.each(ROWS)(
@@ -197,14 +217,15 @@ test.each(Object.entries(LISTS))(
 );
 
 test.each<[what: string, place: Path, set: unknown]>([
-  ['an unknown enum value', ['persons', 'items', 0, 'stage'], 'FIRED'],
+  ['an unknown enum value', ['persons', 'items', 0, 's'], 'FIRED'],
   ['a string for an object', ['persons', 'items', 0, 'boss'], 'me'],
   ['a null where none is allowed', ['persons', 'items', 0, 'name'], null],
   ['a string for a page', ['persons'], 'x'],
+  ['a page that is not there', ['persons'], undefined],
 ])('%s is UPSTREAM_BAD_RESPONSE at its place, beside added fields', async (_, path, set) => {
   world.service.answer(altered(value(path, set)));
   const { errors: found } = await world.ask(
-    '{ persons(first: 1) { items { stage boss { name } skills name fixed } } }',
+    '{ persons(first: 1) { items { s: stage boss { name } skills name fixed } } }',
   );
   expect(found).toMatchObject([{ path, extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }]);
 });
