@@ -14,7 +14,6 @@ import type { Entity } from '../schema/derived.ts';
 import { checkScopes } from '../schema/derivation/check-overrides.ts';
 import { addScopes, scopesOfFragment, type ScopesByPlace } from '../schema/field-scopes.ts';
 import { rootsOf, type ServedSchema } from '../schema/served/served-schema.ts';
-import { onlyOperation } from '../selections.ts';
 import { addedPlan } from './added-plan.ts';
 import type { AddedParts, Additions } from './additions.ts';
 import type { Delegate } from './delegate.ts';
@@ -25,7 +24,7 @@ import { guardFields, preparedResolvers } from './resolvers.ts';
 
 /** The served schema with what a company adds. */
 interface ServedWithAdditions extends ServedSchema {
-  /** Whether an operation, which is valid, needs anything that was added. All others are for the plans. */
+  /** Whether an operation, which is valid, or another one beside it, needs anything that was added. All others are for the plans. */
   readonly touches: (planned: PlannedDocument) => boolean;
   /** Plans an operation that does. @throws BAD_USER_INPUT, OPERATION_TOO_COMPLEX */
   readonly plan: (planned: PlannedDocument) => Plan;
@@ -73,7 +72,7 @@ export function withAdditions(
     // not there is no error of validation.
     touches: ({ document, operation }) =>
       !served.schema.getRootType(operation.operation) ||
-      validate(served.schema, onlyOperation(document, operation).document).length > 0,
+      validate(served.schema, document).length > 0,
     plan: (planned) => addedPlan(schema, served, planned),
   };
 }
