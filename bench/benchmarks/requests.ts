@@ -180,7 +180,12 @@ class CountedList {
   }
 
   async page(args: ConnectionArguments) {
-    const list = { ...this.#list, max: 500, inTurn: <T>(begin: () => T) => begin() };
+    const list = {
+      ...this.#list,
+      nameInCursors: '',
+      max: 500,
+      inTurn: <T>(begin: () => T) => begin(),
+    };
     const { edges } = await readConnection(list, args);
     const cursors = edges.map(({ cursor }) => cursor());
     return { cursors, start: cursors[0]!, end: cursors.at(-1)! };

@@ -8,14 +8,7 @@ import {
   type ConnectionArguments,
 } from '../paging/connection.ts';
 import { cursorsOf, decodeCursor, type Position } from '../paging/cursor.ts';
-import {
-  countsOf,
-  countTogether,
-  drain,
-  endOf,
-  limitExceeded,
-  walkTogether,
-} from '../paging/drain.ts';
+import { drain, endOf, limitExceeded, walkTogether } from '../paging/drain.ts';
 import { walkList, type WalkedPage, type WalkedPages } from '../paging/walk.ts';
 import { causeOf } from '../paging/page.ts';
 import { walkBehind } from '../paging/resume.ts';
@@ -251,18 +244,20 @@ export class ListField implements NestedFiller {
     let count = 0;
     const { signal, caller, operation, drainBudget } = requester;
     const listFor = (by: Requester) => bare.listFor(by, list);
-    const counts = requester.budget
-      ? countTogether(this.#shared.lists, {
+    const pages = requester.budget
+      ? walkTogether(this.#shared.lists, {
           name: JSON.stringify([list.name, 'total']),
           listFor: (readers) => listFor(this.#shared.walkRequester(requester, readers)),
+          position: null,
+          limit: undefined,
           caller,
           operation,
           budget: requester.budget.forOverhead,
           signal,
         })
-      : countsOf(walkList(listFor(requester), { after: null }));
-    for await (const records of counts) {
-      count += records;
+      : walkList(listFor(requester), { after: null });
+    for await (const { offsets } of pages) {
+      count += offsets.length;
       if (count > drainBudget.max) throw limitExceeded(drainBudget.max);
     }
     return count;

@@ -24,8 +24,8 @@ export interface ConnectionArguments {
 
 /** A list whose connections are read. */
 export interface ConnectedList<R> extends PagedList<R> {
-  /** Names the list in its cursors. Default: its name. */
-  readonly nameInCursors?: string;
+  /** Names the list in its cursors. */
+  readonly nameInCursors: string;
   /** The most records of one connection. */
   readonly max: number;
   /** Begins a walk of the whole list when a slot for it is free. */
@@ -54,19 +54,27 @@ export async function readConnection<R>(
   list: ConnectedList<R>,
   args: ConnectionArguments,
 ): Promise<Connection<R>> {
-  const { places, ...flags } = await readWindow(list, checkedArguments(list, args));
-  return { edges: edgesOf(list.nameInCursors ?? list.name, places), ...flags };
+  const { first, last, after, before } = checkedArguments(list, args);
+  try {
+    const { places, ...flags } =
+      last === undefined
+        ? await readForward(list, { first, after, before })
+        : await readBackward(list, { last, after, before });
+    return { edges: edgesOf(list.nameInCursors, places), ...flags };
+  } catch (error) {
+    throw causeOf(error);
+  }
 }
 
 /** Checks the arguments, also of a connection that is not read. @throws BAD_USER_INPUT, CURSOR_INVALID */
 export function checkedArguments(
-  list: Pick<ConnectedList<unknown>, 'name' | 'nameInCursors' | 'max'>,
+  list: Pick<ConnectedList<unknown>, 'nameInCursors' | 'max'>,
   args: ConnectionArguments,
 ): WindowArguments {
   return {
     ...checkedCounts(list.max, args),
-    after: decodeCursor(list.nameInCursors ?? list.name, args.after),
-    before: decodeCursor(list.nameInCursors ?? list.name, args.before),
+    after: decodeCursor(list.nameInCursors, args.after),
+    before: decodeCursor(list.nameInCursors, args.before),
   };
 }
 
@@ -88,19 +96,6 @@ interface WindowArguments {
   readonly last: number | undefined;
   readonly after: Position | null;
   readonly before: Position | null;
-}
-
-async function readWindow<R>(
-  list: ConnectedList<R>,
-  { first, last, after, before }: WindowArguments,
-): Promise<Window<R>> {
-  try {
-    return last === undefined
-      ? await readForward(list, { first, after, before })
-      : await readBackward(list, { last, after, before });
-  } catch (error) {
-    throw causeOf(error);
-  }
 }
 
 /**

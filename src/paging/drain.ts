@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql';
 import { codedError, codeOf, knownCode, messageForCallers } from '../errors.ts';
 import type { Position } from './cursor.ts';
-import { walkList, type PagedList, type WalkedPage, type WalkedPages } from './walk.ts';
+import type { PagedList, WalkedPage, WalkedPages } from './walk.ts';
 import { causeOf } from './page.ts';
 import { walkBehind } from './resume.ts';
 import type { ReaderOptions, SharedWalks, WalkReaders } from './shared-walk.ts';
@@ -64,16 +64,11 @@ interface Drains {
   readonly slots: WalkSlots;
 }
 
-interface CountOptions<R> extends ReaderOptions, Omit<WalkTurn, 'signal'> {
-  /** Names the list with its filters, for a count; for a drain, selection, position and limit as well. */
-  readonly name: string;
+interface SharedDrainOptions<R> extends ReaderOptions, Omit<WalkTurn, 'signal'> {
+  /** Names list, filters, selection, position and limit. Undefined: the walk has one reader, who decides its pace. */
+  readonly name: string | undefined;
   /** Binds the readers into the list: their signal ends its requests, and they spend for each of them. */
   readonly listFor: (readers: WalkReaders) => PagedList<R>;
-}
-
-interface SharedDrainOptions<R> extends Omit<CountOptions<R>, 'name'> {
-  /** Undefined: the walk has one reader, who decides its pace. */
-  readonly name: string | undefined;
   readonly position: Position | null;
   /** The number of records needed; undefined: all. */
   readonly limit: number | undefined;
@@ -92,26 +87,6 @@ export function walkTogether<R>(
   };
   if (name !== undefined) return walks.join(name, begin, reader);
   return begin({ signal: reader.signal, spend: () => reader.budget.spend() });
-}
-
-/**
- * Counts the records of each page of a whole list, in its turn, together with equal counts. What is kept for those who
- * join later are the counts, not the pages.
- */
-export function countTogether<R>(
-  { walks, slots }: Drains,
-  { name, listFor, caller, operation, ...reader }: CountOptions<R>,
-): AsyncGenerator<number, void, undefined> {
-  const begin = (readers: WalkReaders) => {
-    const walk = () => walkList(listFor(readers), { after: null });
-    return countsOf(walkInTurn(slots, { caller, operation, signal: readers.signal }, walk));
-  };
-  return walks.join(name, begin, reader);
-}
-
-/** Returns the number of new records of each page. */
-export async function* countsOf(pages: WalkedPages): AsyncGenerator<number, void, undefined> {
-  for await (const { offsets } of pages) yield offsets.length;
 }
 
 /** Returns the position of the last record of a walked page; undefined if it has no new record. */

@@ -22,8 +22,6 @@ interface KeptTotal {
 
 /** The most totals kept: callers may send any number of filters, and each parent has its own nested list. */
 const MAX_TOTALS = 10_000;
-/** The most lists counted in the background at the same time. */
-const MAX_COUNTING = 2;
 
 /** Remembers the number of records of each list. */
 export class Totals {
@@ -31,7 +29,7 @@ export class Totals {
   readonly #keptMs: number;
   readonly #totals = new LRUCache<string, KeptTotal>({ max: MAX_TOTALS });
   /** The lists that are counted in the background. */
-  #counting = new Set<string>();
+  readonly #counting = new Set<string>();
   #ending = new AbortController();
 
   /** @param seconds how long a total is returned without renewing it; 0: it is always counted */
@@ -62,9 +60,7 @@ export class Totals {
     const since = this.#clock.elapsed();
     const { signal } = this.#ending;
     return (total) => {
-      const known = this.#totals.peek(list);
-      if (signal.aborted || (known && known.since > since)) return;
-      this.#totals.set(list, { total, since });
+      if (!signal.aborted) this.#totals.set(list, { total, since });
     };
   }
 
@@ -73,23 +69,21 @@ export class Totals {
     this.#ending.abort(WALK_LEFT);
     this.#ending = new AbortController();
     this.#totals.clear();
-    this.#counting = new Set();
   }
 
   async #countInBackground(
     list: string,
     renew: (signal: AbortSignal) => AsyncIterable<unknown>,
   ): Promise<void> {
-    const counting = this.#counting;
-    if (counting.has(list) || counting.size >= MAX_COUNTING) return;
-    counting.add(list);
+    if (this.#counting.has(list)) return;
+    this.#counting.add(list);
     const { signal } = this.#ending;
     try {
       for await (const _ of renew(signal)) if (signal.aborted) return;
     } catch {
       // Whoever needs the total once it is too old counts it, and gets that count's error.
     } finally {
-      counting.delete(list);
+      this.#counting.delete(list);
     }
   }
 }

@@ -76,6 +76,7 @@ export class World {
     };
     this.list = {
       ...list,
+      nameInCursors: 'letters',
       max: 500,
       inTurn: (begin) => begin(),
       idsFor: ({ spend }) => ({
