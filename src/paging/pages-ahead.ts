@@ -6,8 +6,6 @@ import { OVERLAP, type PageIndex } from './page-index.ts';
 export const SMALLEST_LIMIT = 10;
 /** The most pages of the index that are compared with one page. */
 const MAX_CANDIDATES = 4;
-/** How many more pages may not join than joined. Beyond that, pages do not overlap, and reading ahead is no use. */
-const MAX_APART = 4;
 
 /** @param records the number of records needed */
 export function canReadAhead({ pages }: PageIndex, limit: number, records: number): boolean {
@@ -37,8 +35,6 @@ export class PagesAhead<R> {
   readonly #reads = new Map<number, Promise<ReadPage<R> | undefined>>();
   /** The number of the last page of the index that the walk has met; -1: none. */
   #met: number;
-  #joined = 0;
-  readonly #apart = new Set<number>();
 
   constructor({ index, after, concurrency, read }: PagesAheadOptions<R>) {
     this.#index = index;
@@ -47,7 +43,7 @@ export class PagesAhead<R> {
     this.#met = index.pages.findIndex((page) => page.after === after);
   }
 
-  /** Whether the index has the first page of the walk, which is then read in full. */
+  /** Whether the walk has met a page of the index. If it is the first one, it is read in full. */
   get isIndexed(): boolean {
     return this.#met >= 0;
   }
@@ -65,22 +61,15 @@ export class PagesAhead<R> {
    * @param records the number of records needed behind the page
    */
   async following(page: ReadPage<R>, records: number): Promise<ReadPage<R> | undefined> {
-    if (this.#met >= 0 && !this.#isHopeless) this.#requestNext(this.#concurrency, records);
+    if (this.isIndexed) this.#requestNext(this.#concurrency, records);
     for (const number of this.#candidates(page)) {
-      if (this.#isHopeless) return undefined;
       const next = await this.#pageOf(number);
       if (next && joinPages(page, next, this.#index.pages[number]!.behind) === 'joined') {
-        this.#joined += 1;
         this.#met = number;
         return next;
       }
-      this.#apart.add(number);
     }
     return undefined;
-  }
-
-  get #isHopeless(): boolean {
-    return this.#apart.size > this.#joined + MAX_APART;
   }
 
   /** Requests this many pages, unless fewer are needed, and forgets those before them. */
@@ -105,18 +94,17 @@ export class PagesAhead<R> {
     return read;
   }
 
-  /** The next page of the index, and the first ones behind it that begin in this page, by the records at their start. */
+  /** The next page of the index, and the first ones behind it whose cursors were made from records of this page. */
   *#candidates(page: ReadPage<R>): Generator<number, void, undefined> {
     const { pages } = this.#index;
-    const met = this.#met;
-    if (met >= 0 && met + 1 < pages.length) yield met + 1;
-    const hashes = new Set<number | null | undefined>(page.identities.hashes);
-    let found = 1;
-    for (let number = met < 0 ? 0 : met + 2; number < pages.length; number += 1) {
-      const { behind, hashes: starting } = pages[number]!;
-      if (!hashes.has(behind) && !hashes.has(starting[0])) continue;
+    const next = this.#met + 1;
+    if (this.isIndexed && next < pages.length) yield next;
+    const hashes = new Set<number | null>(page.identities.hashes);
+    let candidates = 1;
+    for (let number = next; number < pages.length && candidates < MAX_CANDIDATES; number += 1) {
+      if (!hashes.has(pages[number]!.behind)) continue;
       yield number;
-      if ((found += 1) === MAX_CANDIDATES) return;
+      candidates += 1;
     }
   }
 }

@@ -1,7 +1,9 @@
 /** How many requests it takes to read a list whose pages have at most 50 records. */
 import { expect, test } from 'vitest';
 import { KINDS, type Change } from '../service/list-model.ts';
-import { World, type WorldOptions } from './world.ts';
+import { PageSize } from '../../src/paging/page-size.ts';
+import { walkList } from '../../src/paging/walk.ts';
+import { recordsOf, World, type WorldOptions } from './world.ts';
 
 type Read = (world: World) => Promise<unknown>;
 
@@ -12,6 +14,8 @@ const known =
     await world.drain();
     for (const change of changes) world.service.apply(change);
   };
+const smallPages: Read = ({ list, clock }) =>
+  recordsOf(walkList({ ...list, size: new PageSize(clock, 15) }, { after: null }));
 const part =
   (records: number): Read =>
   (world) =>
@@ -44,6 +48,14 @@ test.each<[string, WorldOptions, before: Read, read: Read, most: number]>([
   ['a record more', SMALL, known(), part(39), 3],
   ['a known list of cut pages', { ...LONG, reports: false }, known(), whole, 116],
   ['a known list of larger pages', { ...LONG, sizing: 'rounded' }, known(), whole, 100],
+  ['a known list of small pages', {}, smallPages, whole, 11],
+  [
+    'a known list without half of its records',
+    SMALL,
+    known({ do: 'remove', at: 100, count: 250 }),
+    whole,
+    20,
+  ],
   ...KINDS.flatMap<[string, WorldOptions, Read, Read, number]>((kind) => [
     [
       `a known list with a new record, ${kind}`,
