@@ -538,7 +538,12 @@ const ANSWERED: readonly Answer[] = [
       ...ME,
     },
     'a query beside a mutation, with the scope read alone': query(TWO, { operationName: 'Look' }),
-    'an unknown parameter that is null': query('{ me { id } }', { onError: null }),
+    'parameters that are null, also an unknown one': query('{ me { id } }', {
+      operationName: null,
+      variables: null,
+      extensions: null,
+      onError: null,
+    }),
     'an operation beside one of routers': query(LOOK_OR_SDL, { operationName: 'A' }),
   }),
   ...answered('{"data":{"candidate":{"id":7}}}', {
