@@ -52,9 +52,6 @@ function responseOf(reply: Reply, exchange: Exchange, cutOff: CutOff): Response 
   if (isStream(body)) return written(overSocket(body, node, cutOff));
   if (status === NO_CONTENT) return written(null);
   if (!isPiece(body) && lengthOf(body) > TURN) {
-    headers['content-length'] = String(
-      body.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0),
-    );
     return written(overSocket(inTurns(body), node, cutOff));
   }
   // The bytes of a text would be counted here, by Yoga and by Node.

@@ -55,7 +55,7 @@ test('a reply that throws behind its first byte is cut off and logged', async ()
   }
 });
 
-test('a long answer has the length of its bytes', async () => {
+test('a long answer arrives whole', async () => {
   const pieces = ['é', '漢'].map((letter) => letter.repeat(100_000));
   const { handler } = replying(() => pieces);
   for (const send of await waysTo(handler))
