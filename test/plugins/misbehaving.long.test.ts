@@ -58,6 +58,7 @@ test.each([
   ['an error', new Error(SECRET)],
   ['an error of GraphQL about another', createGraphQLError(SECRET, { originalError: forged })],
   ['an abort', new DOMException(SECRET, 'AbortError')],
+  ['a text', SECRET],
 ])(
   'a plugin that throws %s, anywhere, costs its caller the answer, and nothing else',
   async (what, thrown) => {
