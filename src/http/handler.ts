@@ -84,8 +84,7 @@ export function createHandler({ schema, plugins, errors, telemetry }: HandlerPar
   };
 
   const byFetch = (...args: Parameters<typeof fetch>): Promise<Response> => {
-    const [input, init] = args;
-    const request = input instanceof Request && !init ? input : new Request(input, init);
+    const request = new Request(...args);
     const exchange = new Exchange(request, telemetry);
     return new Promise((resolve, reject) => {
       let status: number | undefined;

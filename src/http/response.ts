@@ -44,8 +44,7 @@ function responseOf(reply: Reply, exchange: Exchange, cutOff: CutOff): Response 
   const headers = headersOf(reply, exchange);
   if (!node) {
     const content = isStream(body) ? webStream(body, exchange, cutOff) : bytesOf(body);
-    const isEmpty = status === NO_CONTENT || content === '';
-    return new Response(isEmpty ? null : (content as BodyInit), { status, headers });
+    return new Response(content === '' ? null : (content as BodyInit), { status, headers });
   }
   const written = (content: Piece | AsyncGenerator<Piece> | null) =>
     new YogaResponse(content as BodyInit, { status, headers });

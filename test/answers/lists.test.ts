@@ -264,13 +264,15 @@ test.each([
     [`{ rows { items ${RECORD} } }`, row],
     [`{ __typename rows { items ${RECORD} } __type(name: "Row") { name } }`, row],
     [`{ allRows ${RECORD} }`, `${row},${other}`],
+    [`{ allRows @stream(initialCount: 1) ${RECORD} }`, other],
     [`{ rowsConnection(first: 60) { nodes ${RECORD} } }`, `${row},${other}`],
     [
       `{ _entities(representations: [{ __typename: "Row", id: "1" }]) { ... on Row ${RECORD} } }`,
       row,
     ],
   ] as const) {
-    const response = await gateway.fetch('/graphql', post({ query }));
+    const accept = 'multipart/mixed, application/json';
+    const response = await gateway.fetch('/graphql', post({ query }, { accept }));
     expect(await response.text(), query).toContain(`[${records}]`);
   }
 });

@@ -80,11 +80,11 @@ test.each<[string, Plugin, status: number, mine: string | undefined, body: unkno
     'errors that have a status and headers, of which the highest is sent',
     answering({
       data: null,
-      errors: [refusing('LATER', { status: 503, headers: MINE }), refusing('NO', { status: 400 })],
+      errors: [refusing('NO', { status: 400 }), refusing('LATER', { status: 503, headers: MINE })],
     }),
     503,
     '1',
-    { data: null, errors: [said('LATER'), said('NO')] },
+    { data: null, errors: [said('NO'), said('LATER')] },
   ],
   [
     'an error of GraphQL that it throws',

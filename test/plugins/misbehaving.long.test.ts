@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { Front } from '../support/gateway/front.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import { IN_PARTS } from '../support/clients/multipart.ts';
-import { got, PAGE, payloadsOf, startWith, STREAM } from './gateway.ts';
+import { got, PAGE, payloadsOf, READER, startWith, STREAM } from './gateway.ts';
 
 const sendOn = (way: Pick<Front, 'fetch'>, query: string) => got(way, query, { accept: IN_PARTS });
 
@@ -117,6 +117,22 @@ test.each<[string, NonNullable<Plugin['onResponse']>]>([
       expect(text).not.toContain('INTERNAL_SERVER_ERROR');
     }
   }
+});
+
+test('nothing is sent for a caller who leaves while a plugin waits', async () => {
+  const waiting = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  const onExecute = () => (waiting.resolve(), gate.promise);
+  const gateway = await startWith([{ onExecute }]);
+  const leaving = new AbortController();
+  const left = gateway.ask(PAGE, {}, { headers: { 'x-api-key': READER }, signal: leaving.signal });
+  await waiting.promise;
+  leaving.abort();
+  await expect(left).rejects.toThrow('abort');
+  gate.resolve();
+  await expect.poll(() => gateway.logged.at(-1)).toMatchObject({ code: 'LEFT' });
+  await pause(50);
+  expect(gateway.service.received).toEqual([]);
 });
 
 test('plugins can end what they have begun when the gateway closes', async () => {

@@ -285,3 +285,18 @@ test.each<[string, Sent, says: string, challenge: string]>([
   // The header of a kind that is not accepted does no harm beside the other one.
   expect((await ask(await both(PORTAL, bearer())())).status).toBe(200);
 });
+
+test('each subject of tokens has a budget of pages', async () => {
+  const config = { auth: { apiKeys: [], jwt: issuer.jwt }, pagesPerMinute: 1 };
+  await using other = await startFront({ schema }, { snapshot: SDL, config });
+  for (const [sub, code] of [
+    ['ada', undefined],
+    ['max', undefined],
+    ['ada', 'RATE_LIMITED'],
+  ] as const) {
+    const query = '{ persons(first: 1) { items { id } } }';
+    const headers = await bearer({ sub })();
+    const { errors } = await other.ask(query, {}, { headers });
+    expect(errors?.[0]!.extensions['code']).toBe(code);
+  }
+});
