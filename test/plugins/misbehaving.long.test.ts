@@ -130,9 +130,8 @@ test('nothing is sent for a caller who leaves while a plugin waits', async () =>
   leaving.abort();
   await expect(left).rejects.toThrow('abort');
   gate.resolve();
-  await expect.poll(() => gateway.logged.at(-1)).toMatchObject({ code: 'LEFT' });
-  await pause(50);
-  expect(gateway.service.received).toEqual([]);
+  await got(gateway, '{ persons(first: 1) { items { id } } }');
+  expect(gateway.service.received).toHaveLength(1);
 });
 
 test('plugins can end what they have begun when the gateway closes', async () => {
