@@ -130,8 +130,7 @@ export async function listen(
       await nextTurn();
       closing = true;
       const deadline = setTimeout(() => {
-        const { length } = inProgress();
-        if (length > 0) onCut?.(length);
+        onCut?.(inProgress().length);
         server.closeAllConnections();
       }, patienceMs);
       const all = Promise.all(acceptors.map(closed));
@@ -213,6 +212,5 @@ function closed(acceptor: NetServer): Promise<void> {
 }
 
 function hostInUrl(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return 'localhost';
-  return host.includes(':') ? `[${host}]` : host;
+  return host === '0.0.0.0' || host === '::' ? 'localhost' : host;
 }

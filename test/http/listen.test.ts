@@ -108,7 +108,11 @@ const LOOPBACK = { host: '127.0.0.1', port: 0 };
 /** A server that answers every request at once. */
 async function whole(options: Partial<Parameters<typeof listen>[1]> = {}) {
   const server = await listen(
-    (request, response) => void request.resume().once('end', () => response.end('whole')),
+    (request, response) =>
+      void request.resume().once('end', () => {
+        response.write('who');
+        response.end('le');
+      }),
     { ...LOOPBACK, ...options },
   );
   onTestFinished(() => server.close());
