@@ -109,9 +109,7 @@ export function httpOf({ errors = [], extensions }: ExecutionResult, isJson: boo
   let status: number | undefined;
   const add = (of: Readonly<Record<string, unknown>> | undefined, mayDiffer: boolean) => {
     const http = of?.['http'] as RequestedHttp | undefined;
-    for (const [name, value] of Object.entries(http?.headers ?? {})) {
-      headers[name.toLowerCase()] = value;
-    }
+    Object.assign(headers, http?.headers);
     if (http?.status === undefined || (mayDiffer && http.spec && !http.isForAll)) return;
     status = Math.max(http.status, status ?? 0);
   };
