@@ -57,16 +57,12 @@ export function readResult({ text, status }: UpstreamAnswer): ExecutionResult {
   const { data, errors, extensions } = answer;
   return {
     ...(data !== undefined && { data: data as Members | null }),
-    ...(Array.isArray(errors) &&
-      errors.length > 0 && { errors: errors.slice(0, MAX_ERRORS).map(errorOf) }),
+    ...(Array.isArray(errors) && { errors: errors.map(errorOf) }),
     ...(isObject(extensions) && { extensions }),
   };
 }
 
 type Members = Record<string, unknown>;
-
-/** Each has a stack trace. */
-const MAX_ERRORS = 3_000;
 
 function errorOf(error: unknown): GraphQLError {
   const { message, path, extensions, locations }: Members = isObject(error) ? error : {};
