@@ -1,49 +1,47 @@
 import type { Clock } from './clock.ts';
 
-/** Options of a wait. */
-interface WaitOptions {
-  /** Owners take turns. Default: all entries have the same owner. */
-  readonly owner?: unknown;
+/** Who waits. */
+interface Turn {
+  /** Owners take turns. */
+  readonly owner: string;
   /** The groups of an owner take turns as well. Default: the entry alone. */
-  readonly group?: unknown;
+  readonly group?: object;
   /** Aborting it refuses the entry with the abort reason. */
-  readonly signal?: AbortSignal | undefined;
-  /** The time, by `clock.elapsed`, at which the entry is refused. It may move later during the wait. Default: never. */
-  readonly until?: () => number;
+  readonly signal: AbortSignal;
+  /** The time, by `clock.elapsed`, at which the entry is refused. It may move later during the wait. */
+  readonly until: () => number;
 }
 
-interface Waiting<E> extends WaitOptions {
-  readonly entry: E;
+interface Waiting {
+  readonly owner: string;
+  readonly group: object;
+  readonly until: () => number;
   /** Ends the wait and uses a turn: the owner's next entry goes behind those of all other owners. */
   begin(): void;
   /** Ends the wait without using a turn: the owner keeps its place. */
   refuse(reason: unknown): void;
 }
 
-interface Patience {
-  readonly clock: Pick<Clock, 'elapsed' | 'sleep'>;
-  /** Makes the error for an entry that waited too long. */
-  readonly tooLate: () => Error;
-}
-
 /**
- * A queue of entries that wait for a turn or a slot. When room becomes free, iterate over the queue, which is in the
- * order of turns, and begin the entries that fit. For several priorities, use one queue each and serve them in
- * order. A caller that finds room free does not need the queue.
+ * A queue of entries that wait for a turn or a slot. Call `begin` when room becomes free. For several priorities, use
+ * one queue each and serve them in order. A caller that finds room free does not need the queue.
  *
  * Owners take turns: an owner with a thousand entries delays the others no more than an owner with one.
  */
-export class Queue<E> implements Iterable<Waiting<E>> {
+export class Queue {
   // Maps and sets keep insertion order: the first owner, its first group and that group's first entry have the next
   // turn.
-  readonly #owners = new Map<unknown, Map<unknown, Set<Waiting<E>>>>();
-  readonly #patience: Patience;
+  readonly #owners = new Map<string, Map<object, Set<Waiting>>>();
+  readonly #clock: Pick<Clock, 'elapsed' | 'sleep'>;
+  readonly #tooLate: () => Error;
   #size = 0;
   /** The running timer: when it fires, by `clock.elapsed`, and its restart. Undefined if no timer is running. */
   #timer: { readonly until: number; readonly restart: AbortController } | undefined;
 
-  constructor(patience: Patience) {
-    this.#patience = patience;
+  /** @param tooLate makes the error for an entry that waited too long */
+  constructor(clock: Pick<Clock, 'elapsed' | 'sleep'>, tooLate: () => Error) {
+    this.#clock = clock;
+    this.#tooLate = tooLate;
   }
 
   get size(): number {
@@ -51,7 +49,7 @@ export class Queue<E> implements Iterable<Waiting<E>> {
   }
 
   /** Whether at least `max` entries wait, without groups, and this owner has a fair share of them or more. */
-  isFull(owner: unknown, max: number): boolean {
+  isFull(owner: string, max: number): boolean {
     const groups = this.#owners.get(owner);
     const owners = this.#owners.size + (groups ? 0 : 1);
     return this.#size >= max && (groups?.size ?? 0) >= max / owners;
@@ -62,18 +60,17 @@ export class Queue<E> implements Iterable<Waiting<E>> {
    *
    * @throws the abort reason of the signal, and `tooLate`
    */
-  wait(entry: E, options: WaitOptions = {}): Promise<void> {
-    const { signal, until } = options;
-    signal?.throwIfAborted();
+  wait({ owner, group, signal, until }: Turn): Promise<void> {
+    signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const end = (hadTurn: boolean) => {
       this.#remove(waiting, hadTurn);
-      signal?.removeEventListener('abort', leave);
+      signal.removeEventListener('abort', leave);
     };
-    const leave = () => waiting.refuse(signal?.reason);
-    const waiting: Waiting<E> = {
-      ...options,
-      entry,
+    const waiting: Waiting = {
+      owner,
+      group: group ?? promise,
+      until,
       begin: () => {
         end(true);
         resolve();
@@ -83,28 +80,36 @@ export class Queue<E> implements Iterable<Waiting<E>> {
         reject(reason);
       },
     };
+    const leave = () => waiting.refuse(signal.reason);
     this.#add(waiting);
-    signal?.addEventListener('abort', leave);
-    if (until && !this.#timer) void this.#refuseLate();
-    else if (until && until() < this.#timer!.until) this.#timer!.restart.abort(RESTARTED);
+    signal.addEventListener('abort', leave);
+    if (!this.#timer) void this.#refuseLate();
+    else if (until() < this.#timer.until) this.#timer.restart.abort(RESTARTED);
     return promise;
   }
 
-  *[Symbol.iterator](): Generator<Waiting<E>, void, undefined> {
-    // An owner that used its turn moves behind the others, so the iteration reaches it again.
-    for (const groups of this.#owners.values()) yield* untilTurn(groups);
+  /** Begins the entry that has the next turn. @returns whether there was one */
+  begin(): boolean {
+    const [next] = this.#inOrder();
+    next?.begin();
+    return next !== undefined;
   }
 
-  #add(waiting: Waiting<E>): void {
-    const { owner, group = waiting } = waiting;
-    const groups = this.#owners.get(owner) ?? new Map<unknown, Set<Waiting<E>>>();
+  *#inOrder(): Generator<Waiting, void, undefined> {
+    for (const groups of this.#owners.values())
+      for (const entries of groups.values()) yield* entries;
+  }
+
+  #add(waiting: Waiting): void {
+    const { owner, group } = waiting;
+    const groups = this.#owners.get(owner) ?? new Map<object, Set<Waiting>>();
     const entries = groups.get(group) ?? new Set();
     this.#owners.set(owner, groups.set(group, entries.add(waiting)));
     this.#size += 1;
   }
 
-  #remove(waiting: Waiting<E>, hadTurn: boolean): void {
-    const { owner, group = waiting } = waiting;
+  #remove(waiting: Waiting, hadTurn: boolean): void {
+    const { owner, group } = waiting;
     const groups = this.#owners.get(owner)!;
     const entries = groups.get(group)!;
     entries.delete(waiting);
@@ -116,20 +121,17 @@ export class Queue<E> implements Iterable<Waiting<E>> {
 
   /** Uses one timer for all entries: most begin soon, and stopping a timer for each would cost more than the wait. */
   async #refuseLate(): Promise<void> {
-    const { clock, tooLate } = this.#patience;
     for (;;) {
-      const now = clock.elapsed();
-      const late: Waiting<E>[] = [];
+      const now = this.#clock.elapsed();
       let next = Infinity;
-      for (const waiting of this) {
-        const until = waiting.until?.() ?? Infinity;
-        if (until <= now) late.push(waiting);
+      for (const waiting of this.#inOrder()) {
+        const until = waiting.until();
+        if (until <= now) waiting.refuse(this.#tooLate());
         else next = Math.min(next, until);
       }
-      for (const waiting of late) waiting.refuse(tooLate());
       if (next === Infinity) break;
       this.#timer = { until: next, restart: new AbortController() };
-      await clock.sleep(next - now, this.#timer.restart.signal).catch(() => {});
+      await this.#clock.sleep(next - now, this.#timer.restart.signal).catch(() => {});
     }
     this.#timer = undefined;
   }
@@ -141,19 +143,10 @@ const RESTARTED = new DOMException(
   'AbortError',
 );
 
-function* untilTurn<W>(groups: ReadonlyMap<unknown, ReadonlySet<W>>) {
-  for (const entries of groups.values()) {
-    for (const waiting of entries) {
-      yield waiting;
-      if (!entries.has(waiting)) return;
-    }
-  }
-}
-
 /** Removes a part that became empty. Moves any other part to the end if it used its turn. */
-function moveBehind<P extends { readonly size: number }>(
-  parts: Map<unknown, P>,
-  key: unknown,
+function moveBehind<K, P extends { readonly size: number }>(
+  parts: Map<K, P>,
+  key: K,
   part: P,
   hadTurn: boolean,
 ): void {

@@ -19,7 +19,7 @@ const PATIENCE_MS = 30_000;
 export class WalkSlots {
   readonly #max: number;
   readonly #clock: Clock;
-  readonly #queue: Queue<undefined>;
+  readonly #queue: Queue;
   /** Operations that had a slot: what they have read would be lost, so their other walks wait as long as it takes. */
   readonly #begun = new WeakSet<object>();
   #taken = 0;
@@ -28,7 +28,7 @@ export class WalkSlots {
   constructor(max: number, clock: Clock) {
     this.#max = max;
     this.#clock = clock;
-    this.#queue = new Queue({ clock, tooLate: () => tooLate(max) });
+    this.#queue = new Queue(clock, () => tooLate(max));
   }
 
   get taken(): number {
@@ -50,16 +50,14 @@ export class WalkSlots {
     else {
       const late = this.#clock.elapsed() + PATIENCE_MS;
       const until = () => (this.#begun.has(group) ? Infinity : late);
-      await this.#queue.wait(undefined, { owner, group, signal, until });
+      await this.#queue.wait({ owner, group, signal, until });
     }
     this.#begun.add(group);
   }
 
   giveBack(): void {
-    const [next] = this.#queue;
-    // It takes the slot over.
-    if (next) next.begin();
-    else this.#taken -= 1;
+    // The next one takes the slot over.
+    if (!this.#queue.begin()) this.#taken -= 1;
   }
 }
 

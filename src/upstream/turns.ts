@@ -23,8 +23,8 @@ export function createTurns({ concurrency, clock }: { concurrency: number; clock
   const maxDrains = concurrency > 1 ? concurrency - Math.max(1, Math.floor(concurrency / 4)) : 1;
   const inFlight = { interactive: 0, drain: 0 };
   const waiting = {
-    interactive: new Queue<undefined>({ clock, tooLate }),
-    drain: new Queue<undefined>({ clock, tooLate }),
+    interactive: new Queue(clock, tooLate),
+    drain: new Queue(clock, tooLate),
   };
 
   /** A request that gets no turn in time, or that would wait behind too many others, fails unsent. */
@@ -39,7 +39,7 @@ export function createTurns({ concurrency, clock }: { concurrency: number; clock
       }
       try {
         const until = clock.elapsed() + PATIENCE_MS;
-        await queue.wait(undefined, { owner: caller, signal, until: () => until });
+        await queue.wait({ owner: caller, signal, until: () => until });
       } catch (error) {
         if (signal.aborted) throw error;
         return unsent(error as GraphQLError);
@@ -67,13 +67,7 @@ export function createTurns({ concurrency, clock }: { concurrency: number; clock
   }
 
   function serve(priority: Priority): void {
-    const queue = waiting[priority];
-    if (queue.size === 0) return;
-    for (const { begin } of queue) {
-      if (!hasSlot(priority)) return;
-      inFlight[priority] += 1;
-      begin();
-    }
+    while (hasSlot(priority) && waiting[priority].begin()) inFlight[priority] += 1;
   }
 }
 
