@@ -82,7 +82,11 @@ const BODIES: readonly (Buffer | string)[] = [
   ].map((each) => JSON.stringify(each)),
 ];
 /** They are not read with the status of a refused token. */
-const OTHERS = ['{"detail":"token_expired"}', `{"data":{},"errors":[{"message":"${MARK}"}]}`];
+const OTHERS = [
+  '{"detail":"token_expired"}',
+  '{"data":{"a":1}}',
+  `{"data":{},"errors":[{"message":"${MARK}"}]}`,
+];
 
 test.each<[status: number, words: RegExp, bodies?: readonly (Buffer | string)[]]>([
   [200, /BAD_RESPONSE.*not GraphQL JSON/],

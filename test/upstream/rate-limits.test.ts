@@ -45,6 +45,7 @@ test.each<[string, Answered, seconds: number | null]>([
   ['a status', failing({ extensions: { http: { status: 429 } } }), null],
   ['a status as a text', failing({ extensions: { statusCode: '429' } }), null],
   ['429 as a code', failing({ extensions: { code: 429 } }), null],
+  ['a time of zero', failing({ extensions: { retryAfter: 0 } }), 0],
   ['a time like a header', failing({ extensions: { retry_after: '12' } }), 12],
   [
     'a header beside an error',
@@ -53,7 +54,7 @@ test.each<[string, Answered, seconds: number | null]>([
   ],
   [
     'times of two errors',
-    failing({ extensions: { retryAfter: 14 } }, { extensions: { retryAfter: 11 } }),
+    failing({ extensions: { retryAfter: 11 } }, { extensions: { retryAfter: 14 } }),
     14,
   ],
   ['the second error', failing({}, { extensions: { code: 'THROTTLED' } }), null],
@@ -100,6 +101,7 @@ test.each<[string, Reply, sent: number, wait: number]>([
   ['10 s, the longest wait', json({}, 429, { 'retry-after': '10' }), 2, 10_000],
   ['an error', json({ errors: [THROTTLED] }), 2, 100],
   ['5 s beside 503', json({}, 503, { 'retry-after': '5' }), 2, 5_000],
+  ['503 with GraphQL', json({ errors: [{ message: 'Down.' }] }, 503), 2, 100],
   ['11 s', json({}, 429, { 'retry-after': '11' }), 1, 0],
 ])('a limited rate is obeyed for up to 10 s, and otherwise reported: %s', async (...row) => {
   const [, reply, sent, wait] = row;
