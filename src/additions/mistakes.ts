@@ -1,10 +1,10 @@
-import { print, type GraphQLSchema } from 'graphql';
+import { isInterfaceType, print, type GraphQLSchema } from 'graphql';
 import { fieldAt, typesWithFields } from '../schema/derived.ts';
 import type { AddedParts } from './additions.ts';
 
 /**
- * Finds mistakes of a company by which graphql-tools would silently replace what the gateway has, or that would open
- * what scopes protect.
+ * Finds mistakes of a company by which graphql-tools would silently replace what the gateway has, or do nothing, or that
+ * would open what scopes protect.
  *
  * @param schema the stitched schema
  */
@@ -40,8 +40,18 @@ export function mistakesIn(
           `${parent.name}.${name} is of the type ${String(type)} in the gateway, and of another one in what is added. Remove it there, or give it the same type.`,
       ),
   );
+  // Those of graphql-tools are of object types: the fields of an interface would silently be null.
+  const interfaces = [...resolvers, ...subschemas.map(({ merge = {} }) => merge)]
+    .flatMap((map) => Object.entries(map as Readonly<Record<string, object>>))
+    .filter(([type]) => isInterfaceType(schema.getType(type)))
+    .filter(([, members]) => !Object.keys(members).every((name) => name.startsWith('__')))
+    .map(
+      ([type]) =>
+        `${type} is an interface. Write its resolvers, and what it is merged by, for each of its types.`,
+    );
   return [
     ...resolved,
+    ...interfaces,
     ...roots,
     ...changed,
     ...(documents.some((document) => print(document).includes('@requiresScopes')) ? [SCOPED] : []),

@@ -42,6 +42,24 @@ test.each<[says: string, Additions]>([
     'Body must be a string. Received: [function selectionSet].',
     { typeDefs, ...person('fullName', { selectionSet: () => ({}), resolve }) },
   ],
+  [
+    'Named is an interface. Write its resolvers',
+    {
+      typeDefs: 'interface Named { name: String } type Own implements Named { name: String }',
+      resolvers: { Named: { name: resolve } },
+    },
+  ],
+  [
+    'Named is an interface. Write its resolvers, and what it is merged by',
+    {
+      subschemas: [
+        {
+          schema: buildSchema('type Query { a: Named } interface Named { name: String }'),
+          merge: { Named: { selectionSet: '{ name }', fieldName: 'a' } },
+        },
+      ],
+    },
+  ],
   ['resolvers has Person.firstName, which the gateway already has.', person('firstName')],
   [
     'Syntax Error: Expected Name, found <EOF>.',
