@@ -142,7 +142,11 @@ describe('an exchange', () => {
       grant({ expires_in: life }),
       granted({ expiresIn: 86_400 }),
     ]),
-    ['a lifetime as text', grant({ expires_in: '60' }), granted()],
+    [
+      'lifetimes as text',
+      grant({ expires_in: '60', refresh_token_expires_in: '600' }),
+      granted({ refreshTokenExpiresIn: 600 }),
+    ],
     ...[-1, 0, 'soon', 1e308].map((life): [string, Answer, object] => [
       `a refresh token that lives for ${life} s`,
       grant({ refresh_token_expires_in: life }),

@@ -161,6 +161,12 @@ describe('a SQLite store', () => {
     expect((await sqlite(path).read()).state).toMatchObject({ generation: 1 });
   });
 
+  test('that cannot be opened may work again by itself', async () => {
+    const path = newPath();
+    mkdirSync(path, { recursive: true });
+    await expect(sqlite(path).read()).rejects.toThrow(StoreUnavailable);
+  });
+
   test('needs no more space for a save than for its claim, though the next tokens are longer', async () => {
     const path = newPath();
     const store = sqlite(path);
