@@ -147,7 +147,7 @@ const SOON_MS = 10_000;
 export async function tokensRefresh(_options: object, terminal: Terminal): Promise<void> {
   await withHeldTokens(terminal, async (tokens) => {
     const { holder, print } = tokens;
-    const state = await held(tokens);
+    const state = held(tokens);
     const obstacle = troubleIn(holder, ['missing', 'lost', 'uncertain']);
     if (obstacle) throw nothingSent(lineOn(obstacle, state));
     print(`Refreshed: ${inUse(await exchange(tokens))}`);
@@ -155,8 +155,8 @@ export async function tokensRefresh(_options: object, terminal: Terminal): Promi
 }
 
 /** Returns what is held, if it is the newest pair. */
-async function held(tokens: HeldTokens): Promise<State> {
-  await tokens.holder.expectSaved();
+function held(tokens: HeldTokens): State {
+  tokens.holder.expectReadable();
   const { state } = tokens.holder;
   if (!state) throw noTokens(tokens);
   return state;
@@ -230,7 +230,7 @@ function inUse({ generation, pair }: State): string {
 export async function tokensRecover(_options: object, terminal: Terminal): Promise<void> {
   await withHeldTokens(terminal, async (tokens) => {
     const { holder, service, print } = tokens;
-    const state = await held(tokens);
+    const state = held(tokens);
     const { now } = holder;
     const { claim, refusals, movedTo, generation } = state;
     if (movedTo !== null) throw nothingSent(lineOn('missing', state));
@@ -288,7 +288,7 @@ export async function tokensExport(
   const target = readStoreAddress(address);
   if (!target) throw new CommandError(NO_ADDRESS, 2);
   await withHeldTokens(terminal, async (tokens) => {
-    const state = await held(tokens);
+    const state = held(tokens);
     const other = openTokenStore(target, tokens.config);
     await move(tokens, state, other);
     const setting = target.kind === 'sqlite' ? `=${other.description}` : ' to its address';

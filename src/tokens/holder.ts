@@ -152,7 +152,6 @@ export class TokenHolder {
       return this.#state;
     }
     this.#isShown = false;
-    this.#keepInFile();
     const stored = await store.update(save(held, this.#parts.by));
     log.warn({ generation: held.generation }, PUT_BACK);
     this.#adopt(stored);
@@ -229,20 +228,17 @@ export class TokenHolder {
   async #exchange(evenIfLost: boolean): Promise<State> {
     const { service, clock, by, onExchange } = this.#parts;
     const from = evenIfLost && this.#state ? this.#state : this.usable();
-    if (this.#isClosing) throw notRefreshedError(STOPPING);
-    await this.expectSaved();
+    this.expectReadable();
     const attempt = randomUUID();
     const beganAt = this.now;
-    const begun = clock.elapsed();
-    const begunAt = clock.now();
+    const claimedAt = clock.now();
     const over = from.claim?.attempt ?? null;
     const { generation } = from;
     const claim = takeClaim({ attempt, generation, over, by, evenIfLost });
     const isClaimed = await this.update(claim);
     if (!isClaimed) return this.#newerThan(from, OTHERS_MS);
     // The wall clock, because the other one stops while the machine is suspended.
-    const age = () => Math.max(clock.elapsed() - begun, clock.now() - begunAt);
-    const maySend = () => !this.#isClosing && age() < SEND_WITHIN_MS;
+    const maySend = () => !this.#isClosing && clock.now() - claimedAt < SEND_WITHIN_MS;
     const answer = await service.exchange(from.pair, maySend);
     onExchange?.(answer.kind);
     switch (answer.kind) {
@@ -258,15 +254,9 @@ export class TokenHolder {
     }
   }
 
-  /**
-   * Makes sure that the held pair is the newest one. An exchange of another would be of a spent refresh token, and one of
-   * a pair that only this process has would spend it.
-   *
-   * @throws a coded error otherwise
-   */
-  async expectSaved(): Promise<void> {
+  /** @throws a coded error if an emergency file cannot be read: it may hold a newer pair than the held one */
+  expectReadable(): void {
     try {
-      if (!this.#isShown) await this.look();
       for (const file of this.#parts.emergency.read()) {
         if (!('why' in file)) continue;
         throw new Error(
@@ -310,7 +300,6 @@ export class TokenHolder {
     } catch (error) {
       this.#adopt(next);
       this.#isShown = false;
-      this.#isInFile = isInFile;
       log.fatal({ err: error, isInFile }, 'The new token pair could not be saved.');
     }
     return this.#state ?? from;

@@ -63,6 +63,8 @@ interface Faults {
   /** Calls of the store fail so. */
   read?: Error | undefined;
   update?: Error | undefined;
+  /** How long what was read takes to arrive, ms. */
+  slow?: number;
   /** Whether nothing can be written into the folder of emergency files. */
   folder?: boolean;
   /** Why the link cannot be read. */
@@ -337,13 +339,23 @@ test.each<Row>([
     troubles: ['unsaved'],
     files: [{ received: { pair: pairOf('next'), generation: 2 } }],
   })),
-  {
-    fault: 'another store takes the place of its own: the pair stays in its file',
+  ...[undefined, FULL].map((update): Row => ({
+    fault: `another store takes the place of its own${update ? ', which was full' : ''}: the pair stays in its file`,
     set: imported(),
-    answers: [upon(becomes(imported('other')))],
-    happens: [1_000],
+    answers: [upon([{ update }, becomes(imported('other'))])],
+    happens: [1_000, { update: undefined }, MINUTE],
     seen: [sends(1), sends('other')],
     files: [{ received: { pair: pairOf('next'), generation: 2 } }],
+  })),
+  {
+    fault: 'a pair that is saved while the store is read is not missing there',
+    set: imported(),
+    answers: [after(1_000)],
+    happens: [
+      [800, { slow: 500 }, asks('token_revoked'), 2_000],
+      sees(({ logged }) => logged.some(({ msg }) => /put back/.test(String(msg)))),
+    ],
+    seen: [sends(1), gets('access-next'), false],
   },
   {
     fault: 'emergency files of other stores stay, and the own one goes once its pair is saved',
@@ -601,7 +613,9 @@ async function worldOf({
       ...store,
       read: async () => {
         if (faults.read) throw faults.read;
-        return store.read();
+        const reading = await store.read();
+        if (faults.slow !== undefined) await time.sleep(faults.slow);
+        return reading;
       },
       update: async (rule) => {
         const { meanwhile = 0 } = faults;
