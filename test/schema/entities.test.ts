@@ -137,17 +137,18 @@ test.each<[string, (id: unknown) => unknown, (id: unknown) => unknown]>([
     await using gateway = await startGatewayOverService({ schema }, { snapshot: JOBS });
     const { received } = gateway.service;
     const before = received.length;
-    const ids = ['a', 'gone', 'b'];
+    const ids = ['a', 'b', 'gone', 'c'];
     const { data, errors } = await entities(gateway, '... on Job { id title }', ids.map(job));
     expect(data._entities).toEqual([
       { id: 'a', title: 'Job a' },
-      null,
       { id: 'b', title: 'Job b' },
+      null,
+      { id: 'c', title: 'Job c' },
     ]);
     const message = expect.stringContaining('There is no such job.') as string;
-    expect(errors).toMatchObject([{ message, path: ['_entities', 1] }]);
+    expect(errors).toMatchObject([{ message, path: ['_entities', 2] }]);
     // One request for all, and then one for each.
-    expect(received.length - before).toBe(4);
+    expect(received.length - before).toBe(5);
   },
 );
 
