@@ -76,6 +76,13 @@ test('equal queries in flight are one request, unless a mutation begins or ends 
   );
 });
 
+test('nothing is sent for a caller who has left', () => {
+  const { sent, send } = heldRequests();
+  const signal = AbortSignal.abort(new Error('left'));
+  expect(() => shareQueries(send)(query('x'), senderWith({ signal }))).toThrow('left');
+  expect(sent).toEqual([]);
+});
+
 const FAILURE: Failure = { kind: 'failure', error: codedError('UPSTREAM_TIMEOUT', 'Too late.') };
 
 test.each([
