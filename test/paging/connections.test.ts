@@ -32,7 +32,7 @@ async function cursorOf(world: World, serial: number, skipped: number): Promise<
 }
 
 test.each(KINDS)(
-  'behind a removed record far from the start few requests are sent, and records of its page repeat: %s cursors',
+  'behind a removed record far from the start few requests are sent, and records of its page repeat, in both directions: %s cursors',
   async (kind) => {
     const world = new World(4_000, { kind });
     const after = await cursorOf(world, 2_005, 2_000);
@@ -44,6 +44,9 @@ test.each(KINDS)(
       else expect(result).toMatchObject({ records: [2_000] });
     });
     expect(requests).toBeLessThanOrEqual(23);
+    const before = await world.read({ last: 1, before: after }).catch(codeOf);
+    if (kind === 'position') expect(before).toBe('CURSOR_INVALID');
+    else expect(before).toMatchObject({ records: [2_009] });
   },
 );
 
