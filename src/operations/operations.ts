@@ -1,9 +1,7 @@
 import {
-  isAbstractType,
   Kind,
   print,
   type DocumentNode,
-  type GraphQLCompositeType,
   type GraphQLError,
   type GraphQLSchema,
   type OperationDefinitionNode,
@@ -85,7 +83,7 @@ export class CheckedOperation<Plan = unknown> {
   readonly #of: CheckedDocument<Plan>;
   #routerFields: readonly string[] | undefined;
   #scopedUses: readonly ScopedUse[] | undefined;
-  #plan: { readonly made: Plan } | undefined;
+  #plan: Plan | undefined;
 
   constructor(operation: OperationDefinitionNode, of: CheckedDocument<Plan>) {
     this.document = of.node;
@@ -121,7 +119,7 @@ export class CheckedOperation<Plan = unknown> {
 
   /** The result of `compile`, called on first use. An error that it throws is not kept. */
   get plan(): Plan {
-    return (this.#plan ??= { made: this.#of.rules.compile!(this) }).made;
+    return (this.#plan ??= this.#of.rules.compile!(this));
   }
 }
 
@@ -167,21 +165,16 @@ class CheckedDocument<Plan> {
 
 const NONE: readonly GraphQLError[] = [];
 
-/**
- * Finds the fields for routers that an operation selects, under any alias: on the root type, to which a schema may lead
- * back, or on an interface or a union of it.
- */
+/** Finds the fields for routers that an operation selects, under any alias: a schema may lead back to the root type. */
 function findRouterFields(
   { document, operation }: CheckedOperation,
   schema: GraphQLSchema,
 ): readonly string[] {
-  const root = schema.getQueryType()!;
-  const isRoot = (type: GraphQLCompositeType) =>
-    type === root || (isAbstractType(type) && schema.isSubType(type, root));
+  const root = schema.getQueryType();
   const fields = new Set<string>();
   visitFields(schema, onlyOperation(document, operation).document, ({ name }, parent) => {
     const isForRouters = name.value === '_service' || name.value === '_entities';
-    if (isForRouters && isRoot(parent)) fields.add(name.value);
+    if (isForRouters && parent === root) fields.add(name.value);
   });
   return [...fields];
 }
