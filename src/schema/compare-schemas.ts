@@ -31,7 +31,7 @@ export async function compareSchemas(
   };
 }
 
-/** In schemas that were not built from SDL alone, `diff` misses @oneOf and deprecated arguments. */
+/** Without what directives of the service say in a snapshot: an introspection does not show it. */
 function printed(schema: GraphQLSchema): GraphQLSchema {
   return buildSchema(printSchema(lexicographicSortSchema(schema)));
 }
