@@ -108,6 +108,7 @@ test.each<Found>([
   ['by a result of another name', 'find(id: ID!): JobResult', 'find(id: …)', 'job'],
   ['not by a result of two types on pages', 'job(id: ID!): JobOrOther r(%): RejectedPage', null],
   ['not where more is required', 'jobs(%, of: Int!): JobPage', null],
+  ['not below a record', 'a(id: ID!): A } type A { id: ID! jobs(%): JobPage', null],
   ['by adapters.json', 'a: Job find(key: ID!): Job', 'find(key: …)', undefined, byId('find')],
   ['by its optional id', 'a: Job find(id: ID): Job', 'find(id: …)', undefined, byId('find')],
   ['by its result', 'find(key: Int!): JobResult', 'find(key: …)', 'job', byId('find')],

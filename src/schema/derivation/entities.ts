@@ -43,17 +43,15 @@ export function planEntities(
 ): EntityPlan {
   const query = schema.getQueryType()!;
   const root = query.name;
+  const lists = adapters.filter(({ reach }) => !reach);
   const taken = new Set([
     ...Object.keys(query.getFields()),
-    ...adapters
-      .filter(({ reach }) => !reach)
-      .flatMap(fieldsOfList)
-      .map(({ name }) => name),
+    ...lists.flatMap(fieldsOfList).map(({ name }) => name),
   ]);
   const warnings: string[] = [];
   const planned = identifiedTypes(schema).map((type) => {
     const byId = found.get(type);
-    const adapter = byId ? undefined : listOf(schema, type, adapters);
+    const adapter = byId ? undefined : listOf(schema, type, lists);
     const lookup: EntityLookup | undefined = byId ?? (adapter && { kind: 'list', adapter });
     const why = byId ? whyById(byId.result) : adapter ? IN_LIST : NOT_FOUND;
     const isDerived = adapter || byId?.result;
@@ -102,8 +100,7 @@ function listOf(
   adapters: readonly Adapter[],
 ): Adapter | undefined {
   const usable = adapters.filter(
-    ({ reach, nodeType, filters, identity }) =>
-      !reach &&
+    ({ nodeType, filters, identity }) =>
       objectTypesOf(schema, nodeType).includes(type) &&
       !filters.some(isRequiredArgument) &&
       identity === 'id',
