@@ -169,8 +169,10 @@ test('a cursor of a nested list is valid only for the list of its parent, howeve
       items: [1, 2, 3].map((id) => ({ id, allCandidates: id === 2 ? [second!.node] : null })),
     },
   });
-  const codes = errors.map(({ extensions }) => extensions?.['code']);
-  expect(codes).toEqual(['CURSOR_INVALID', 'CURSOR_INVALID']);
+  const placed = errors.map(({ extensions, path }) => [extensions?.['code'], ...path!]);
+  expect(placed).toEqual(
+    [0, 2].map((at) => ['CURSOR_INVALID', 'vacancies', 'items', at, 'allCandidates']),
+  );
 });
 
 test('DRAIN_MAX_ITEMS counts all drains of an operation, nested ones too', async () => {
