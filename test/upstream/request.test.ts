@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { startServer } from '../support/listening.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { after, honest, silence, unfinished } from '../service/replies.ts';
+import { after, honest, silence } from '../service/replies.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 
@@ -74,23 +74,6 @@ test('the timeout of a request begins with its turn', async () => {
   await service.arrived(3);
   age(30_000);
   expect(await answers[2]).toMatchObject({
-    errors: [{ extensions: { code: 'UPSTREAM_TIMEOUT' } }],
-  });
-});
-
-test.each([
-  ['never begins', silence],
-  ['stops in its middle', unfinished],
-])('an answer that %s is a coded error after the timeout', async (_, reply) => {
-  const config = { upstreamTimeoutMs: 30_000 };
-  await using gateway = await startGatewayOverService({}, { config });
-  gateway.service.answer(reply, honest);
-  const answer = gateway.ask(PERSONS, { first: 1 });
-  await gateway.service.arrived(1);
-  // Its beginning has arrived when another answer has.
-  expect((await gateway.ask(PERSONS, { first: 2 })).errors).toBeUndefined();
-  gateway.age(30_000);
-  expect(await answer).toMatchObject({
     errors: [{ extensions: { code: 'UPSTREAM_TIMEOUT' } }],
   });
 });
