@@ -1,7 +1,7 @@
 import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import { getOperationAST, GraphQLError, OperationTypeNode, print } from 'graphql';
 import { codedError } from '../errors.ts';
-import { notGraphQL } from './read-answer.ts';
+import { isObject, notGraphQL, type Json } from './read-answer.ts';
 import type { OutgoingRequest, Sender, UpstreamAnswer } from './request.ts';
 import type { SendToService } from './upstream.ts';
 
@@ -48,24 +48,22 @@ function senderOf({ signal, info }: ExecutionRequest): Sender {
  * @throws UPSTREAM_BAD_RESPONSE if it is not JSON
  */
 export function readResult({ text, status }: UpstreamAnswer): ExecutionResult {
-  let answer: Members;
+  let answer: Json;
   try {
-    answer = JSON.parse(text) as Members;
+    answer = JSON.parse(text) as Json;
   } catch {
     throw notGraphQL(status).error;
   }
   const { data, errors, extensions } = answer;
   return {
-    ...(data !== undefined && { data: data as Members | null }),
+    ...(data !== undefined && { data: data as Json | null }),
     ...(Array.isArray(errors) && { errors: errors.map(errorOf) }),
     ...(isObject(extensions) && { extensions }),
   };
 }
 
-type Members = Record<string, unknown>;
-
 function errorOf(error: unknown): GraphQLError {
-  const { message, path, extensions, locations }: Members = isObject(error) ? error : {};
+  const { message, path, extensions, locations }: Json = isObject(error) ? error : {};
   const graphQLError = new GraphQLError(
     typeof message === 'string' ? message : 'The recruiting service reported an error.',
     {
@@ -74,8 +72,4 @@ function errorOf(error: unknown): GraphQLError {
     },
   );
   return Array.isArray(locations) ? Object.assign(graphQLError, { locations }) : graphQLError;
-}
-
-function isObject(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

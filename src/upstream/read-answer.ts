@@ -72,7 +72,8 @@ function isPlain(bytes: Buffer): boolean {
   return !bytes.includes('"errors"') && /\}\s*$/.test(bytes.toString('latin1', bytes.length - 3));
 }
 
-type Json = Readonly<Record<string, unknown>>;
+/** A JSON object. */
+export type Json = Readonly<Record<string, unknown>>;
 
 function parse(bytes: Buffer): Json | undefined {
   if (!isUtf8(bytes)) return undefined;
@@ -84,7 +85,7 @@ function parse(bytes: Buffer): Json | undefined {
   }
 }
 
-function isObject(value: unknown): value is Json {
+export function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
