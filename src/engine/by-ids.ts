@@ -67,16 +67,17 @@ export class ByIds {
 /**
  * Loads several values in one request, and singly if that fails as a whole: one bad id fails only itself then.
  *
- * @param ask sends the request for these ids, which costs nothing if it is `isCharged`
+ * @param pages returns the cost of a request for a number of ids; the single ones cost nothing more
  * @param read returns the value of the id at an index of the request
  */
 export async function loadTogether<T>(
   ids: readonly string[],
-  ask: (ids: readonly string[], isCharged: boolean) => Promise<ServiceAnswer>,
+  pages: (ids: number) => number,
+  ask: (ids: readonly string[], pages: number) => Promise<ServiceAnswer>,
   read: (answer: ServiceAnswer, at: number) => Promise<T>,
 ): Promise<readonly (T | Error)[]> {
   const failing = (reading: Promise<T>) => reading.catch((error: Error) => error);
-  const answer = await ask(ids, false).catch((error: unknown) => {
+  const answer = await ask(ids, pages(ids.length)).catch((error: unknown) => {
     const isTooBig = failedForSize(error) || error instanceof SizeRefusedError;
     if (!isTooBig || ids.length === 1) throw error;
     return undefined;
@@ -84,7 +85,7 @@ export async function loadTogether<T>(
   if (answer && (answer.data || ids.length === 1)) {
     return Promise.all(ids.map((_, at) => failing(read(answer, at))));
   }
-  const single = async (id: string) => read(await ask([id], true), 0);
+  const single = async (id: string) => read(await ask([id], 0), 0);
   const firstTwo = await Promise.all(ids.slice(0, 2).map((id) => failing(single(id))));
   // If two ids fail for the same reason, the request itself is wrong, whatever the ids are.
   const reasons = firstTwo.map((record) => (record instanceof Error ? record.message : undefined));

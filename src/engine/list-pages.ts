@@ -190,10 +190,8 @@ export class ListPages {
     const first = { after: null, ...asked };
     return loadTogether(
       ids,
-      (parents, isCharged) => {
-        const pages = isCharged ? 0 : this.#request(parents.length).pages;
-        return this.#ask(requester, { ...first, parents, pages });
-      },
+      (parents) => this.#request(parents).pages,
+      (parents, pages) => this.#ask(requester, { ...first, parents, pages }),
       (answer, at) => this.#pageOf(requester, answer, at, first),
     );
   }
@@ -246,12 +244,14 @@ export class ListPages {
       list === null && errors.length === 0 && isNullableType(this.#adapter.itemsType);
     const lists = this.#keys.map((key) => (isNullList(page[key]) ? [] : page[key]));
     const { pageInfo } = page;
-    if (!lists.every(Array.isArray) || !isJsonObject(pageInfo)) {
+    const isPage = lists.every(Array.isArray) && isJsonObject(pageInfo);
+    // Errors without a record of their own travel with the first one: without records they would be lost.
+    if (!isPage || (errors.length > 0 && lists[0]!.length === 0)) {
       if (errors.length === 0) throw noPage();
       const cause = new ServiceFailure(errors);
       const isInside = !failure && placed.errors.some(({ path }) => path.length > 0);
       // What the service does not execute at all is wrong for every page; a record that fails says nothing of cursors.
-      if (after === null || answer.data === undefined || isInside) {
+      if (isPage || after === null || answer.data === undefined || isInside) {
         throw new PageFailedError(cause.message, { cause });
       }
       throw new CursorRefusedError(cause.message, { cause });

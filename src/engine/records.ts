@@ -107,17 +107,18 @@ class RecordsById implements RecordLoads {
     const loader = call.loader<LoadedRecord>(name, (ids) =>
       loadTogether(
         ids,
-        (some, isCharged) => this.#ask(call, some, isCharged),
+        (records) => this.#byIds.request(records).pages,
+        (some, pages) => this.#ask(call, some, pages),
         (answer, at) => this.#recordIn(call, answer, at),
       ),
     );
     return loader.load(id);
   }
 
-  async #ask(call: Call, ids: readonly RecordId[], isCharged: boolean): Promise<ServiceAnswer> {
+  async #ask(call: Call, ids: readonly RecordId[], pages: number): Promise<ServiceAnswer> {
     const request = this.#byIds.request(ids.length);
     const outgoing = request.with(call.variables.sent, this.#byIds.values(ids));
-    return readServiceAnswer(await call.ask(outgoing, isCharged ? 0 : request.pages));
+    return readServiceAnswer(await call.ask(outgoing, pages));
   }
 
   async #recordIn(call: Call, answer: ServiceAnswer, at: number): Promise<LoadedRecord> {

@@ -26,7 +26,7 @@ export class ServiceRequest {
   /** What it costs: the paged fields that it selects, at least one. */
   readonly pages: number;
   readonly #kind: OutgoingRequest['kind'];
-  readonly #members: { readonly query: string; readonly operationName: string | undefined };
+  readonly #query: string;
   /** The body without variables. */
   readonly #bare: string;
   /** The caller's variables that it uses. */
@@ -70,8 +70,8 @@ export class ServiceRequest {
     };
     this.pages = Math.max(1, pagedFieldsIn(document, upstream));
     this.#kind = operation === OperationTypeNode.MUTATION ? 'mutation' : 'query';
-    this.#members = { query: print(toUpstream(document)), operationName: name?.value };
-    this.#bare = JSON.stringify(this.#members);
+    this.#query = print(toUpstream(document));
+    this.#bare = JSON.stringify({ query: this.#query });
     this.#variables = declared.map(({ variable }) => variable.name.value);
   }
 
@@ -93,7 +93,7 @@ export class ServiceRequest {
     if (this.#variables.length === 0 && !added) return this.#bare;
     const variables: Record<string, unknown> = {};
     for (const name of this.#variables) if (Object.hasOwn(sent, name)) variables[name] = sent[name];
-    return JSON.stringify({ ...this.#members, variables: { ...variables, ...added } });
+    return JSON.stringify({ query: this.#query, variables: { ...variables, ...added } });
   }
 }
 

@@ -146,6 +146,12 @@ test.each([
   expect(world.requests()).toBe(0);
 });
 
+test('a request without a paged field costs a page', async () => {
+  const world = await startWorld({ pagesPerMinute: 1 }, { ...fullService(), snapshot: fullSdl });
+  const ask = async () => codesOf(await world.ask(DRAINER, '{ me { id } }'));
+  expect([await ask(), await ask()]).toEqual([[], ['RATE_LIMITED']]);
+});
+
 async function startWorld(
   config: TestGatewayOptions['config'] = {},
   { snapshot, ...service }: ServiceOptions & Pick<TestGatewayOptions, 'snapshot'> = {

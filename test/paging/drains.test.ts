@@ -29,6 +29,19 @@ test('a drain that ends for an unknown reason keeps it from callers', async () =
   expect(error!.message).not.toContain('secret');
 });
 
+test('drains at the same time that begin behind different records are not one', async () => {
+  await using gateway = await startGatewayOverService();
+  const { data } = await gateway.ask<{ c: { edges: { cursor: string; node: object }[] } }>(
+    '{ c: personsConnection(first: 3) { edges { cursor node { id } } } }',
+  );
+  const { edges } = data.c;
+  const behind = edges.slice(0, 2).map(async ({ cursor }) => {
+    const query = `{ allPersons(after: ${JSON.stringify(cursor)}, limit: 1) { id } }`;
+    return (await gateway.ask<{ allPersons: object[] }>(query)).data.allPersons[0];
+  });
+  expect(await Promise.all(behind)).toEqual(edges.slice(1).map(({ node }) => node));
+});
+
 describe('with MAX_DRAINS=1, drains at the same time', () => {
   const options = { config: { maxDrains: 1 } };
 

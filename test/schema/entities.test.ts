@@ -134,7 +134,8 @@ test.each<[string, (id: unknown) => unknown, (id: unknown) => unknown]>([
       },
     });
     (schema.getType('Code') as GraphQLScalarType).parseValue = read;
-    await using gateway = await startGatewayOverService({ schema }, { snapshot: JOBS });
+    const config = { pagesPerMinute: 1 };
+    await using gateway = await startGatewayOverService({ schema }, { snapshot: JOBS, config });
     const { received } = gateway.service;
     const before = received.length;
     const ids = ['a', 'b', 'gone', 'c'];
@@ -147,10 +148,24 @@ test.each<[string, (id: unknown) => unknown, (id: unknown) => unknown]>([
     ]);
     const message = expect.stringContaining('There is no such job.') as string;
     expect(errors).toMatchObject([{ message, path: ['_entities', 2] }]);
-    // One request for all, and then one for each.
+    // One request for all, which costs a page, and then one for each.
     expect(received.length - before).toBe(5);
   },
 );
+
+test.each([
+  ['String', 12, '12'],
+  ['Int', '12', 12],
+])('an id is sent as the %s that the service takes', async (type, id, sent) => {
+  const snapshot = JOBS.replace('job(id: Code!)', `job(id: ${type}!)`);
+  const schema = makeExecutableSchema(snapshot, {
+    Query: { job: (_: unknown, { id: of }) => ({ id: of }) },
+  });
+  const overrides = { types: { Job: { byId: 'job' } } };
+  await using gateway = await startGatewayOverService({ schema }, { snapshot, overrides });
+  const { data } = await entities(gateway, '... on Job { id }', [job(id)]);
+  expect(data._entities).toEqual([{ id: sent }]);
+});
 
 test('when ids are requested singly, a request that fails costs its own record only', async () => {
   const schema = makeExecutableSchema(JOBS, { Query: { job: (_: unknown, { id }) => ({ id }) } });

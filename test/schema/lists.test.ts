@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGatewayOverService, startOverFullService } from '../support/gateway/over-service.ts';
 import { makeExecutableSchema, range, type PageArgs } from '../service/lists.ts';
-import { after, honest } from '../service/replies.ts';
+import { after, honest, json } from '../service/replies.ts';
 import { startTeams } from '../support/gateway/teams.ts';
 import { all, putTogether } from '../support/clients/multipart.ts';
 
@@ -66,6 +66,20 @@ test('a page that is null is an error, one without items no records, and an empt
       ),
       ...['allBroken', 'brokenConnection'].map((field) => ({ message: 'Broken.', path: [field] })),
     ],
+  });
+});
+
+test('the error of a page without records is reported', async () => {
+  const persons = { items: [], pageInfo: { hasNextPage: false, endCursor: null } };
+  await using gateway = await startGatewayOverService();
+  const message = 'Hidden.';
+  // Places in the gateway's own request mean nothing to callers.
+  const errors = [{ message, locations: [{ line: 1, column: 1 }] }];
+  gateway.service.answer(json({ data: { persons }, errors }));
+  const fields = ['allPersons', 'personsConnection'];
+  expect(await gateway.ask('{ allPersons { id } personsConnection { nodes { id } } }')).toEqual({
+    data: Object.fromEntries(fields.map((field) => [field, null])),
+    errors: fields.map((field) => ({ message, path: [field] })),
   });
 });
 
