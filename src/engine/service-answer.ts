@@ -23,8 +23,6 @@ export function readServiceAnswer({ text, status }: UpstreamAnswer): ServiceAnsw
   }
   const { data, errors, extensions } = answer as JsonObject;
   if (data !== undefined && data !== null && !isJsonObject(data)) throw notGraphQL(status).error;
-  if (errors !== undefined && errors !== null && !Array.isArray(errors))
-    throw notGraphQL(status).error;
   return {
     data,
     errors: Array.isArray(errors) ? errors.map(serviceError) : [],

@@ -86,11 +86,8 @@ export class Shared {
     const set = this.#parts.tokenSet();
     // Without a name the first one is on its way: the first drain of a gateway may begin before there are tokens.
     if (set === undefined || set === this.#tokenSet) return this.#lists;
-    if (this.#tokenSet !== undefined) {
-      this.close();
-      // Walks that have begun keep what they learn for themselves.
-      this.#lists = new Lists(this.#parts);
-    }
+    // Walks that have begun keep what they learn for themselves.
+    if (this.#tokenSet !== undefined) this.#lists = new Lists(this.#parts);
     this.#tokenSet = set;
     return this.#lists;
   }
