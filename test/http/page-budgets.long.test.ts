@@ -123,6 +123,7 @@ const INSIDE =
   'items { ...All } } } fragment All on Vacancy { candidates(first: 50) { items { id } } }';
 const NESTED = `{ vacancies(first: 50) { ${INSIDE}`;
 const TWICE = `{ a: vacancies { items { id } } b: vacancies(first: 1) { ${INSIDE}`;
+const BELOW = '{ allVacancies { candidates(first: 50) { items { id } } } }';
 const RESULTS = `
   type Query { boards(first: Int, after: String): BoardsResult! }
   union BoardsResult = Boards | Denied
@@ -133,18 +134,22 @@ const RESULTS = `
 `;
 const RESULT = '{ boards { ... on Boards { items { id } } } boards { ... on Denied { message } } }';
 
-test.each([
+test.each<[string, string, number, code?: string]>([
   ['a list below records', NESTED, 2],
   ['two aliases, one with a list below its records', TWICE, 3],
   ['a field that may return a page', RESULT, 2],
-])('each paged field of the service costs a page: %s', async (_, query, pages) => {
-  const full = { ...fullService(), snapshot: query === RESULT ? RESULTS : fullSdl };
-  const world = await startWorld({ pagesPerMinute: 1 }, full);
-  const { errors } = await world.ask(DRAINER, query);
-  const extensions = { code: 'OPERATION_TOO_COMPLEX', pages, pagesPerMinute: 1 };
-  expect(errors).toMatchObject([{ extensions }]);
-  expect(world.requests()).toBe(0);
-});
+  ['a list below the records of a drain', BELOW, 2, 'RATE_LIMITED'],
+])(
+  'each paged field of the service costs a page: %s',
+  async (_, query, pages, code = 'OPERATION_TOO_COMPLEX') => {
+    const full = { ...fullService(), snapshot: query === RESULT ? RESULTS : fullSdl };
+    const world = await startWorld({ pagesPerMinute: 1 }, full);
+    const { errors } = await world.ask(DRAINER, query);
+    const extensions = { code, pages, pagesPerMinute: 1 };
+    expect(errors).toMatchObject([{ extensions }]);
+    expect(world.requests()).toBe(0);
+  },
+);
 
 test('a request without a paged field costs a page', async () => {
   const world = await startWorld({ pagesPerMinute: 1 }, { ...fullService(), snapshot: fullSdl });
