@@ -19,6 +19,8 @@ import {
   type GatewayConfig,
   type Settings,
 } from '../../src/library/index.ts';
+import { createSealer } from '../../src/tokens/seal.ts';
+import { openSqliteStore } from '../../src/tokens/sqlite.ts';
 import { startService, type Service } from '../service/service.ts';
 import { IN_PARTS } from '../support/clients/multipart.ts';
 import { post } from '../support/clients/post.ts';
@@ -159,6 +161,20 @@ test('a gateway handles no events of the process, and close ends what plugins ha
   await Promise.all([gateway.close(), gateway.close()]);
   expect(onDispose).toHaveBeenCalledOnce();
   expect(await ask(ALL)).toMatchObject(withCode(expect.any(String)));
+});
+
+test.each([
+  ['a gateway', createGateway],
+  ['an executor', createExecutor],
+])('close of %s waits until a pair that is under way is saved', async (_, create) => {
+  const exchange = service.tokenAnswers.hold('after');
+  const opened = await create({ settings: { ...settings, ALLOW_ANONYMOUS: true } });
+  await exchange.arrived;
+  const closed = opened.close();
+  exchange.release();
+  await closed;
+  const { state } = await openSqliteStore(folder.file('tokens.db'), createSealer([])).read();
+  expect(state).toMatchObject({ generation: 2, claim: null });
 });
 
 test('the executor of a gateway answers the program without a credential, in parts, drains, and with the codes of callers', async () => {
