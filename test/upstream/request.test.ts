@@ -1,7 +1,12 @@
-import { expect, test } from 'vitest';
+import type { Dispatcher } from 'undici';
+import { expect, test, vi } from 'vitest';
+import { openConnections } from '../../src/upstream/connections.ts';
+import { noTelemetry } from '../../src/upstream/telemetry.ts';
 import { startServer } from '../support/listening.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { after, honest, silence } from '../service/replies.ts';
+import { ManualClock } from '../support/random/manual-clock.ts';
+import { query, senderWith } from './held-requests.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 
@@ -76,6 +81,27 @@ test('the timeout of a request begins with its turn', async () => {
   expect(await answers[2]).toMatchObject({
     errors: [{ extensions: { code: 'UPSTREAM_TIMEOUT' } }],
   });
+});
+
+test('a request whose caller leaves before there is a connection is not sent on it later', async () => {
+  const handlers: Dispatcher.DispatchHandler[] = [];
+  const dispatch: Dispatcher['dispatch'] = (_, handler) => handlers.push(handler) > 0;
+  const { post } = openConnections({
+    baseUrl: 'http://service.example',
+    agent: 'test',
+    connect: () => ({ dispatch }) as Dispatcher,
+    concurrency: 1,
+    timeoutMs: 30_000,
+    clock: new ManualClock(),
+    telemetry: noTelemetry,
+  });
+  const leaving = new AbortController();
+  const outcome = post(query('x'), senderWith({ signal: leaving.signal }), 'token');
+  leaving.abort(new Error('left'));
+  await expect(outcome).rejects.toThrow('left');
+  const abort = vi.fn<() => void>();
+  handlers[0]!.onRequestStart!({ abort } as never, undefined);
+  expect(abort).toHaveBeenCalledOnce();
 });
 
 test('requests go through the proxy that the environment names', async () => {
