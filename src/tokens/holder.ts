@@ -343,13 +343,11 @@ export class TokenHolder {
     const { clock } = this.#parts;
     for (const until = clock.elapsed() + ms; ; await clock.sleep(LOOK_MS)) {
       const state = await this.look().catch(() => null);
-      if (state && (state.id !== from.id || state.generation > from.generation)) return state;
+      if (state && state.generation > from.generation) return state;
       const isOver = state !== null && !isLive(state.claim, this.now);
       if (isOver || clock.elapsed() >= until) break;
     }
     const claim = this.#state?.claim ?? null;
-    // The other process may have learned that the tokens are lost.
-    this.usable();
     throw notRefreshedError(
       claim && isLive(claim, this.now)
         ? underWay(claim)
@@ -362,10 +360,8 @@ export class TokenHolder {
     this.#isClosing = true;
     await this.#exchanging?.catch(() => {});
     const { clock } = this.#parts;
-    for (const begun = clock.elapsed(); ; await clock.sleep(SAVE_AGAIN_MS)) {
-      // Once more, because a store can be emptied after a save.
+    for (const begun = clock.elapsed(); !this.#isShown; await clock.sleep(SAVE_AGAIN_MS)) {
       await this.look().catch(() => {});
-      if (!this.#state || this.#isShown) return;
       if (this.#isInFile && clock.elapsed() - begun >= LAST_TRIES_MS) return;
     }
   }

@@ -139,11 +139,11 @@ class TokenKeeper {
     return this.#patiently(this.#renew(state).then(tokenOf));
   }
 
-  /** Whether the pair was received less than so long ago, or than half the life of its access token. */
-  #isYounger({ savedAt, pair, imported }: State, ms: number): boolean {
+  /** Whether the pair was received less than so long ago. */
+  #isYounger({ savedAt, imported }: State, ms: number): boolean {
     const age = this.#holder.now - savedAt;
     // A clock that was set back makes an age negative.
-    return !imported && age >= 0 && age < Math.min(ms, pair.expiresIn * 500);
+    return !imported && age >= 0 && age < ms;
   }
 
   /** The service refuses a token that is seconds old: before that is believed, its nodes get a moment to learn of it. */
@@ -169,10 +169,10 @@ class TokenKeeper {
     const newest = await this.#holder.expire(state);
     // Another process had claimed the exchange, and has saved its pair meanwhile.
     if (newest.generation !== state.generation) return newest;
-    // A refresh token that may be spent or was refused has its times; any other may be sent at once.
+    // A refresh token that was refused has its times; any other may be sent at once.
     const { now } = this.#holder;
-    const isInDoubt = newest.refusals > 0 || isUncertain(newest, now);
-    const wait = (isInDoubt ? dueAt(newest, now, this.#jitter) : newest.notBefore) - now;
+    const dueTime = newest.refusals > 0 ? dueAt(newest, now, this.#jitter) : newest.notBefore;
+    const wait = dueTime - now;
     if (wait > 0) {
       throw notRefreshedError('the refresh token is sent again later', Math.ceil(wait / 1000));
     }
@@ -184,15 +184,10 @@ class TokenKeeper {
     const { clock } = this.#parts;
     if (this.#pause && clock.elapsed() < this.#pause.until) throw this.#pause.error;
     try {
-      const state = await this.#holder.exchange();
-      this.#pause = undefined;
-      return state;
+      return await this.#holder.exchange();
     } catch (error) {
       this.#pause = { until: clock.elapsed() + PAUSE_MS, error: error as Error };
       throw error;
-    } finally {
-      // A pair that could not be saved is saved again soon.
-      this.#nap.abort();
     }
   }
 

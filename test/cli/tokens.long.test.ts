@@ -174,6 +174,11 @@ const CAUSES = {
     await alter({ claim: claimed(), expiresAt: Date.now() });
     service.answerChecks(BROKEN);
   },
+  'an import that was refused, and an unclear check': async ({ alter, service }) => {
+    await alter({ imported: true, refusals: 1 });
+    service.answerChecks(BROKEN);
+    service.tokenAnswers.next(json({ error: 'invalid_grant' }, 400));
+  },
   'a set that was moved': ({ alter }) => alter({ movedTo: 'sqlite:/elsewhere.db' }),
   'a pause that the service asked for': ({ alter }) => alter({ notBefore: Date.now() + 600_000 }),
   'the exchange of another process': async ({ update }) =>
@@ -420,6 +425,12 @@ test.each<Row>([
   ['recover', 'an emergency file, and a store that is gone', /generation 3/, ok(1, 3)],
   ['recover', 'an uncertain set, the service being down', /once more …\n.*\(ECONNREFUSED/],
   ['recover', 'an uncertain set after its expiry, and an unclear check', /was lost/, ok(2, 3)],
+  [
+    'recover',
+    'an import that was refused, and an unclear check',
+    /once more …\n.*as too/,
+    fails(2),
+  ],
   ['recover', 'the exchange of another process', /sent\. host\/1 began.*once more then/],
   ['recover', 'a set that was moved', /moved to another store \(sqlite:\/elsewhere\.db\)/],
   ['export', 'what is no address', /^That is not the address of a store/, kept(2)],

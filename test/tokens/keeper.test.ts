@@ -10,7 +10,7 @@ import type { Trouble } from '../../src/tokens/health.ts';
 import { openTokenKeeper, type AccessToken } from '../../src/tokens/keeper.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import type { Exchange, Verdict } from '../../src/tokens/service.ts';
-import { successor, type Rule, type State } from '../../src/tokens/state.ts';
+import { endAttempt, successor, type Rule, type State } from '../../src/tokens/state.ts';
 import { StoreUnavailable } from '../../src/tokens/store.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { memoryStore } from '../support/gateway/stores.ts';
@@ -25,6 +25,7 @@ const UNCLEAR = { kind: 'unclear', why: 'cut', answer: null } as const;
 const REFUSED: Exchange = { kind: 'invalid-grant' };
 const MISTAKE: Exchange = { kind: 'unsent', why: 'status 401 (invalid_client)', isMistake: true };
 const UNSENT: Exchange = { kind: 'unsent', why: 'ECONNREFUSED' };
+const NOT_SENT = { kind: 'not exchanged' } as const;
 const FULL = new StoreUnavailable('no space left');
 
 interface Row {
@@ -99,7 +100,7 @@ const seesTroubles = sees(({ keeper }) => keeper.health().troubles);
 const seesError = sees(({ errors }) => errors.at(-1));
 const seesSent = (least: number, most: number) =>
   sees(({ sent }) => sent.length >= least && sent.length <= most);
-/** The generations that a request is sent again with, and whether the last one comes after 1.5 to 3 s. */
+/** The generations that a request is sent again with, and whether the last one comes after 2 to 3 s. */
 const replays = (from: number) => (world: World) => void replay(from, world);
 const tells = (what: 'accepted' | 'refused', generation: number) => (world: World) =>
   world.keeper[what]({ value: '', generation });
@@ -167,6 +168,25 @@ test.each<Row>([
     set: claimed(imported()),
     happens: [1_000, { meanwhile: wins }, ask, 1_000],
     seen: [gets('access-won')],
+  },
+  {
+    fault: 'another process has saved its pair: a caller whose token is refused gets it at once',
+    happens: [6_000, wins, asks('token_revoked'), 100],
+    seen: [gets('access-won')],
+  },
+  {
+    fault: 'another process claims, and gets no pair: who waits for it learns that at once',
+    set: claimed(imported()),
+    happens: [
+      6_000,
+      ask,
+      1_000,
+      puts(endAttempt('of another process', NOT_SENT, '')),
+      1_000,
+      seesError,
+    ],
+    seen: [gets('UPSTREAM_UNREACHABLE'), expect.stringContaining('another process has tried')],
+    troubles: ['late'],
   },
   {
     fault: 'an exchange without an answer: any refusal of the access token sends once more',
@@ -253,7 +273,7 @@ test.each<Row>([
   {
     fault:
       'a token that never worked is refused as expired: it is renewed after a minute, and so is the next',
-    happens: [55_000, ask, 6_000, ask, 55_000, ask, 6_000, ask],
+    happens: [tells('accepted', 1), 55_000, ask, 6_000, ask, 55_000, ask, 6_000, ask],
     seen: [
       gets('no other'),
       sends(2),
@@ -276,8 +296,9 @@ test.each<Row>([
         MINUTE,
       ],
       sees(({ logged }) => logged.map(({ trouble, level }) => [trouble, level])),
+      [tells('refused', 2), wins, MINUTE, seesTroubles],
     ],
-    seen: [[], ['unauthorized'], [['unauthorized', 50]]],
+    seen: [[], ['unauthorized'], [['unauthorized', 50]], []],
   },
   {
     fault: 'a refresh token that is sent again in a few seconds: a caller is told when',
@@ -297,8 +318,15 @@ test.each<Row>([
     fault: 'a service that asks for a pause of 10 minutes: it gets it',
     set: imported(),
     answers: [{ ...UNSENT, retryAfter: 600 }],
-    happens: [595_000, seesSent(1, 1), 30_000, seesToken],
-    seen: [sends(1), true, sends(1), 'access-next'],
+    happens: [MINUTE, ask, 1_000, seesError, 534_000, seesSent(1, 1), 30_000, seesToken],
+    seen: [
+      sends(1),
+      gets('UPSTREAM_UNREACHABLE'),
+      expect.stringContaining('is sent again later'),
+      true,
+      sends(1),
+      'access-next',
+    ],
   },
   // Stores and files
   {
@@ -518,6 +546,11 @@ test.each<Row>([
     seen: ms > 0 ? [sends(2), []] : [[]],
   })),
   {
+    fault: 'the clock of the store is set back: a token that is refused as expired is renewed',
+    happens: [{ ahead: -DAY }, 1_000, ask, 1_000],
+    seen: [sends(2), gets('access-next')],
+  },
+  {
     fault: 'the clock of the store jumps beyond the end of the set: lost, until it is corrected',
     happens: [{ ahead: 365 * DAY }, 10 * MINUTE, seesTroubles, ask, 1_000, { ahead: 0 }, MINUTE],
     seen: [['lost'], gets('TOKENS_LOST')],
@@ -575,7 +608,7 @@ async function replay(from: number, { keeper, seen, time }: World): Promise<void
     if (!token) break;
     seen.push(token.generation);
   }
-  seen.push(time.now - begun > 1_500 && time.now - begun < 3_000);
+  seen.push(time.now - begun > 2_000 && time.now - begun < 3_000);
 }
 
 type World = Awaited<ReturnType<typeof worldOf>>;
