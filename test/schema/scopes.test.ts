@@ -302,6 +302,13 @@ describe('the SDL of the subgraph', () => {
     expect(refused.errors).toMatchObject([{ extensions: { code: 'FORBIDDEN' } }]);
   });
 
+  test('omits _entities, which needs its own scope and that of the field by which records are found', () => {
+    const sdl = 'type Query { job(id: ID!): Job } type Job { id: ID! }';
+    const fields = { 'Query.job': PII, 'Query._entities': PAY };
+    const { scopes } = servedOffline(sdl, { overrides: { fields } });
+    expect(scopes.get('Query._entities')).toEqual(['pay', 'pii']);
+  });
+
   test('is that of the documentation for its adapters.json', () => {
     const snapshot = `
       type Query { person: Person } type Person { contacts: Contacts salary: Salary }
