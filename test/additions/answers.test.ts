@@ -53,6 +53,11 @@ const ANSWERED: readonly [what: string, query: string, data: unknown, requests?:
     { named: [{ length: 5 }, { length: 6 }], found: [{ length: 6 }, { length: 5 }] },
   ],
   [
+    'an own scalar, and an own interface',
+    '{ loud labelled { label } }',
+    { loud: 'loud!', labelled: { label: 'L' } },
+  ],
+  [
     'records of which resolvers return ids',
     '{ top { shout } anyone { name ... on Person { shout } } }',
     {

@@ -3,7 +3,7 @@ import {
   type MergedTypeConfig,
   type SubschemaConfig,
 } from '@graphql-tools/delegate';
-import { GraphQLError, type GraphQLSchema } from 'graphql';
+import { GraphQLError, GraphQLScalarType, type GraphQLSchema } from 'graphql';
 import type { Additions } from '../../src/additions/additions.ts';
 import { failure, makeExecutableSchema, pageOf } from '../service/lists.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
@@ -135,10 +135,11 @@ function peopleAdditions(prefix = ''): Additions {
       extend type ${prefix}Robot { shout: String! seen: String! length: Int! }
       interface Labelled { label: String! caps: String }
       type Badge implements Labelled { label: String! caps: String of: ${prefix}Person all: [${prefix}Person!] }
+      scalar Loud
       type Numbers { many(n: Int!): [Numbers!]! }
       extend type Query {
         top: [${prefix}Person] best: [${prefix}Person!]! anyone: ${prefix}Named badges: [Badge!]!
-        own(big: ${prefix}Long): String! brokenRoot: String! numbers: Numbers!
+        loud: Loud labelled: Labelled own(big: ${prefix}Long): String! brokenRoot: String! numbers: Numbers!
       }
       extend type Mutation { praise(id: ID!): ${prefix}Person }
     `,
@@ -160,11 +161,15 @@ function peopleAdditions(prefix = ''): Additions {
         told: fail(new GraphQLError('Ask the owner.', { extensions: { code: 'OWN' } })),
       },
       [`${prefix}Robot`]: { shout: requiring('maker', (maker) => `${maker}!`), seen, length },
+      Loud: new GraphQLScalarType({ name: 'Loud', serialize: (value) => `${String(value)}!` }),
+      Labelled: { __resolveType: () => 'Badge' },
       Badge: { caps: ({ label }: Fields) => String(label).toUpperCase() },
       Query: {
-        top: () => [{ id: '2' }, null, Promise.resolve({ id: '1' })],
+        top: { resolve: () => [{ id: '2' }, null, Promise.resolve({ id: '1' })] },
         best: () => Promise.resolve(['1', '2', '3'].map((id) => ({ id }))),
         anyone: () => ({ __typename: `${prefix}Person`, id: '3' }),
+        loud: () => 'loud',
+        labelled: () => ({ label: 'L' }),
         own: () => 'own',
         badges: () => [
           { label: 'First', of: { id: '1' }, all: () => [{ id: '2' }] },
@@ -187,7 +192,7 @@ export function startPeople(more: Additions = {}, options: TestGatewayOptions = 
   const { typeDefs = [], resolvers = [], subschemas = [] } = more;
   const people = peopleAdditions(options.config?.schemaPrefix);
   const additions = {
-    typeDefs: [people.typeDefs!, typeDefs].flat(),
+    typeDefs: [[people.typeDefs!], [typeDefs]],
     resolvers: [people.resolvers!, resolvers].flat(),
     subschemas,
   };
