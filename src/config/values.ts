@@ -91,8 +91,8 @@ export function baseUrl() {
   return v.pipe(
     secureUrl(),
     v.check((text) => {
-      const { search, hash, username, password, pathname } = new URL(text);
-      return !(search || hash || username || password || /\/graphql\/*$/.test(pathname));
+      const { href, origin, pathname } = new URL(text);
+      return href === `${origin}${pathname}` && !/\/graphql\/*$/.test(pathname);
     }, 'must be a plain base address: without user, query, fragment, or /graphql, which the gateway appends'),
     v.transform((text) => {
       const { origin, pathname } = new URL(text);
@@ -102,7 +102,7 @@ export function baseUrl() {
 }
 
 export function isOrigin(text: string): boolean {
-  return /^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).origin === text;
+  return URL.canParse(text) && new URL(text).origin === text;
 }
 
 export function storeAddress(fallback: string) {

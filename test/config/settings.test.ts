@@ -36,6 +36,7 @@ test.each<[Record<string, string>, Partial<Config>]>([
   // It is normalized, because the store compares it.
   [{ RECRUITING_URL: 'HTTPS://API.Example.com:443/v2//' }, at('https://api.example.com/v2')],
   [{ RECRUITING_URL: 'http://127.8.9.10' }, at('http://127.8.9.10')],
+  [{ RECRUITING_URL: 'http://localhost' }, at('http://localhost')],
   [{ RECRUITING_URL: 'http://[::1]:4001/' }, at('http://[::1]:4001')],
   [{ TOKEN_STORE: 'postgresql://u:p@db:6432/t' }, postgres('postgresql://u:p@db:6432/t')],
   [{ TOKEN_STORE_KEY: `${STORE_KEY} , ${OTHER_STORE_KEY}` }, { tokenStoreKeys: KEYS }],
@@ -267,7 +268,7 @@ test('other unknown variables are ignored, and so are those that Kubernetes sets
 
 test('commands need neither a service nor credentials of callers, but valid settings', () => {
   expect(ofCommand(SERVICE)).toMatchObject(at('https://api.example.com'));
-  expect(ofCommand({ TOKEN_STORE: 'sqlite:/a.db' })).toMatchObject(sqlite('/a.db'));
+  expect(ofCommand({ TOKEN_STORE: 'sqlite:/A.db' })).toMatchObject(sqlite('/A.db'));
   expect(mistakesIn(() => ofCommand({ PORT: 'x' }))).toHaveLength(1);
 });
 

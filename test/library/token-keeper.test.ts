@@ -9,6 +9,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const accepted = json({});
 const refused = json({}, 401);
+const DENIED = { 'www-authenticate': 'Bearer error="insufficient_scope"' };
 const streamOf = (body: string) => new Blob([body]).stream();
 const post = (body: BodyInit) => ({ method: 'POST', body, duplex: 'half' }) as const;
 
@@ -37,22 +38,27 @@ test('fetch returns the 401 of a request that is refused with every token', asyn
 
 test('a token without a lifetime lives an hour, also before it was exchanged', async () => {
   const withoutLifetime = { access_token: 'access', refresh_token: 'refresh' };
-  const next = json({ access_token: 'next', refresh_token: 'next' });
-  for (const answer of [next, cut]) {
+  // A service may keep the refresh token.
+  const next = json({ access_token: 'next' });
+  for (const [answer, value] of [
+    [next, 'next'],
+    [cut, 'access'],
+  ] as const) {
     const { keeper, service } = await openKeeper();
     service.tokenAnswers.next(...Array.from({ length: 9 }, () => answer));
     await keeper.import(withoutLifetime).catch(() => {});
     expect(keeper.health().accessSecondsLeft).toBeCloseTo(3_600, -2);
+    expect((await keeper.token()).value).toBe(value);
   }
 });
 
 test('a 401 that does not mean expiry is returned and reported until a token is accepted, and nothing is exchanged for it', async () => {
   const { keeper, url, service, signIn } = await openKeeper({
-    meansExpired: (challenge) => challenge !== '',
+    meansExpired: (challenge) => challenge !== DENIED['www-authenticate'],
   });
   await keeper.import(signIn);
   expect(await keeper.afterRefusal(await keeper.token(), '', 3)).toBeUndefined();
-  service.answer(refused);
+  service.answer(json({}, 401, DENIED));
   expect((await keeper.fetch(url)).status).toBe(401);
   expect(keeper.health().troubles).toEqual(['unauthorized']);
   service.answer(accepted);
@@ -82,10 +88,10 @@ test.each<[Partial<TokenKeeperOptions>, RegExp]>([
 test('a store of another endpoint is refused', async () => {
   using folder = temporaryFolder();
   const store = `sqlite:${folder.file('tokens.db')}`;
-  const { keeper, signIn } = await openKeeper({ store });
+  const { keeper, url, signIn } = await openKeeper({ store });
   await keeper.import(signIn);
   await keeper.close();
-  const other = createTokenKeeper({ endpoint: 'https://other.example.com/token', store });
+  const other = createTokenKeeper({ endpoint: new URL('/other', url).href, store });
   await expect(other).rejects.toThrow('belongs to');
 });
 
