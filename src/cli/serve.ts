@@ -31,7 +31,6 @@ export async function serve(terminal: Terminal): Promise<void> {
       host: config.host,
       port: config.port,
       onFull: () => log.warn(TOO_MANY_CONNECTIONS),
-      onCut: (requests) => log.warn({ requests }, CUT_OFF),
     }),
   );
   announce(server.url, setup, terminal);
@@ -51,9 +50,6 @@ export async function serve(terminal: Terminal): Promise<void> {
 
 const TOO_MANY_CONNECTIONS =
   'too many connections are open, so new ones are closed from now on. Find the client that leaves them open, or add a replica.';
-
-const CUT_OFF =
-  'requests were cut off, because they did not end in time: streams, or long drains. Their callers send them again.';
 
 /** Reports the addresses: as a log line among JSON lines, otherwise as links to open. */
 function announce(url: string, { config, log }: Setup, { stdout }: Pick<Terminal, 'stdout'>): void {

@@ -12,8 +12,6 @@ import { OneWriteResponse } from './one-write.ts';
 interface ListenOptions {
   readonly host: string;
   readonly port: number;
-  /** Called with the number of requests that were cut. */
-  readonly onCut?: (requests: number) => void;
   /** The time that requests in flight have to finish, ms. */
   readonly patienceMs?: number;
   readonly timeOuts?: Partial<TimeOuts>;
@@ -78,7 +76,7 @@ export async function listen(
   handler: (request: IncomingMessage, response: ServerResponse) => unknown,
   options: ListenOptions,
 ) {
-  const { host, port, onCut, patienceMs = PATIENCE_MS } = options;
+  const { host, port, patienceMs = PATIENCE_MS } = options;
   const { maxConnections = MAX_CONNECTIONS, onFull } = options;
   const { readTimeout, ...timeOuts } = { ...TIME_OUTS, ...options.timeOuts };
   const connections: Connections = new Map();
@@ -129,10 +127,7 @@ export async function listen(
       // Requests that have already arrived are read first, so that they count as in flight.
       await nextTurn();
       closing = true;
-      const deadline = setTimeout(() => {
-        onCut?.(inProgress().length);
-        server.closeAllConnections();
-      }, patienceMs);
+      const deadline = setTimeout(() => server.closeAllConnections(), patienceMs);
       const all = Promise.all(acceptors.map(closed));
       server.closeIdleConnections();
       await all;
