@@ -33,8 +33,6 @@ export interface TokenKeeperOptions {
    * `data/rescue`.
    */
   readonly rescueFolder?: string;
-  /** Whether the `WWW-Authenticate` header of a 401 reports an expired access token. Default: each one may. */
-  readonly meansExpired?: (challenge: string) => boolean;
   /** Default: warnings and errors on the standard error. */
   readonly log?: Logger;
 }
@@ -46,16 +44,11 @@ export interface TokenKeeper {
   /**
    * The token to send a request again with after a 401, or undefined if no other token would help.
    *
-   * @param challenge the `WWW-Authenticate` header of the 401
    * @param replays how often this request was already sent again
    * @throws an error with `extensions.code`: TOKENS_LOST, UPSTREAM_UNAUTHORIZED if the service refuses the client, or for
    *   now UPSTREAM_UNREACHABLE, or INTERNAL_SERVER_ERROR if the store fails
    */
-  afterRefusal(
-    refused: AccessToken,
-    challenge?: string,
-    replays?: number,
-  ): Promise<AccessToken | undefined>;
+  afterRefusal(refused: AccessToken, replays?: number): Promise<AccessToken | undefined>;
   /**
    * `fetch` with the access token, to any address: send it only to services that may see it. It waits for a token,
    * 30 s at most, whatever the signal of the request says. A request that is answered with 401 is sent again with another
@@ -94,7 +87,7 @@ const LIFETIMES = { accessToken: 3_600, refreshToken: LONGEST_LIFE };
  *   store that is only unavailable is no error here, such as a database server that is down: it is read again later
  */
 export async function createTokenKeeper(options: TokenKeeperOptions): Promise<TokenKeeper> {
-  const { client, fields = {}, keys: tokenStoreKeys = [], rescueFolder, meansExpired } = options;
+  const { client, fields = {}, keys: tokenStoreKeys = [], rescueFolder } = options;
   const { log = pino({ level: 'warn' }, pino.destination(2)) } = options;
   const { endpoint, tokenStore } = checked(options);
   const settings = { tokenStore, tokenStoreKeys, tokenRescueDir: rescueFolder };
@@ -117,12 +110,11 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
     by: `${hostname()}/${process.pid}`,
     clock: systemClock,
     log,
-    ...(meansExpired && { meansExpired }),
   });
   let closed: Promise<void> | undefined;
   const token = () => awake(async () => keeper.token());
-  const afterRefusal: TokenKeeper['afterRefusal'] = (refused, challenge = '', replays = 0) =>
-    awake(() => keeper.afterRefusal(refused, challenge, replays));
+  const afterRefusal: TokenKeeper['afterRefusal'] = (refused, replays = 0) =>
+    awake(() => keeper.afterRefusal(refused, '', replays));
   return {
     token,
     afterRefusal,
@@ -138,8 +130,7 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
           keeper.accepted(current);
           return response;
         }
-        const challenge = response.headers.get('www-authenticate') ?? '';
-        const other = await afterRefusal(current, challenge, replays);
+        const other = await afterRefusal(current, replays);
         if (!other) {
           keeper.refused(current);
           return response;
