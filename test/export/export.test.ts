@@ -197,7 +197,7 @@ test('a key decides what is exported, from a production gateway with small windo
 });
 
 test('the service of the settings is exported beside a gateway on the same token store, whole, and without the limits of callers', async () => {
-  await using service = await startService({ schema: 'rich', expiresIn: 1 });
+  await using service = await startService({ schema: 'rich', expiresIn: 3 });
   const env = {
     RECRUITING_URL: service.url,
     RECRUITING_SCHEMA: 'schema/rich.graphql',
