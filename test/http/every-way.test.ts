@@ -375,7 +375,7 @@ const REFUSED: readonly Row[] = [
       ...query(LOOK_OR_SDL, { operationName: 'C' }),
       says: /there is A, B\.$/,
     },
-    'an unknown field': '{ nothing }',
+    'unknown fields, each named': ['{ nothing other }', /"nothing".*\n.*"other"/],
     'a reserved name': '{ me { _rs: id } }',
     'a variable with a reserved name':
       'query ($_rs: Boolean = true) { me { id @include(if: $_rs) } }',
