@@ -144,7 +144,7 @@ export class ListField implements NestedFiller {
           signal,
         });
     const toCursor = (at: Position) => cursorAt(list.nameInCursors, at);
-    return drain(pages, { limit, position, budget: drainBudget, signal, toCursor });
+    return drain(pages, { limit, budget: drainBudget, signal, toCursor });
   }
 
   /** @throws BAD_USER_INPUT, CURSOR_INVALID */

@@ -151,8 +151,6 @@ async function readBackward<R>(
   // A record that is not behind `after` ends nothing: section 4.4, ApplyCursorsToEdges.
   if (run.isMet || after) return show(run.places, true);
   const border = await borderOfGone(list, before);
-  // It came back meanwhile.
-  if (border === before.id) return show(run.places, true);
   if (border === null) return show(run.places, false);
   const upTo = await readUpTo(list, border, last, after);
   return show(upTo.places, upTo.isMet);
@@ -209,8 +207,7 @@ async function readKnown<R>(
   const index = list.indexes.get(list.name);
   const late = index && pagesBefore(index, border, last + 1);
   if (!late) return undefined;
-  // At least a whole page, which costs no more: some records may have been inserted since.
-  const records = border === null ? undefined : Math.max(late.records, list.size.limit);
+  const records = border === null ? undefined : late.records;
   const run = await unlessRefused(
     lastOf(walkList(list, { after: late.after, records }), border, last + 1),
   );

@@ -16,8 +16,6 @@ export interface DrainBudget {
 interface DrainOptions {
   /** The number of records to return; undefined: all. */
   readonly limit: number | undefined;
-  /** The record behind which the walk begins; null: the start of the list. */
-  readonly position: Position | null;
   readonly budget: DrainBudget;
   /** Aborted when the caller leaves. */
   readonly signal: AbortSignal;
@@ -28,18 +26,17 @@ interface DrainOptions {
 /**
  * Yields the records of a walk page by page, up to the limit and the budget: `offsets` are those to return.
  *
- * @param pages a walk that begins behind `position`
  * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED, RATE_LIMITED or FORBIDDEN, each with `drained` and
  *   `resumeAfter`; the failure itself if it came before the first record, since there is nothing
  *   to resume
  */
 export async function* drain<R>(
   pages: AsyncIterable<WalkedPage<R>>,
-  { limit = Infinity, position, budget, signal, toCursor }: DrainOptions,
+  { limit = Infinity, budget, signal, toCursor }: DrainOptions,
 ): WalkedPages<R> {
   if (limit === 0) return;
   let drained = 0;
-  let end = position;
+  let end: Position | null = null;
   const facts = (): DrainFacts => ({ drained, resumeAfter: end && toCursor(end) });
   try {
     for await (const { page, offsets: all } of pages) {

@@ -106,7 +106,6 @@ export class LookUps {
       moved = new Set([...met.keys()].filter((id) => missing.has(id)));
       if (moved.size > 0) walk.end();
     }
-    for (const id of moved) reader.fail(id, keepsMoving());
   }
 
   /** Call it when a mutation is sent: records that were missing may exist from now on. */
@@ -291,7 +290,7 @@ class LookUpWalk {
       this.#hasEnded = true;
       this.#since = clock.elapsed();
     } catch (error) {
-      if (!readers.signal.aborted && codeOf(error) !== 'DRAIN_LIMIT_EXCEEDED') this.end();
+      if (codeOf(error) !== 'DRAIN_LIMIT_EXCEEDED') this.end();
       throw causeOf(error);
     }
   }
@@ -303,17 +302,5 @@ function tooLong(list: string, max: number): Error {
     `The record is not among the first ${max} of ${list}, and a lookup reads no further. ` +
       'Page through the list instead, or have the operator raise DRAIN_MAX_ITEMS.',
     { extensions: { max } },
-  );
-}
-
-/** Seconds until the list has probably stopped changing. */
-const REST_SECONDS = 1;
-
-function keepsMoving(): Error {
-  return codedError(
-    'RATE_LIMITED',
-    'The record was found, but the list changed each time before its values could be read. ' +
-      `Try again in ${REST_SECONDS} second.`,
-    { extensions: { retryAfter: REST_SECONDS } },
   );
 }

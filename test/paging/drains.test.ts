@@ -22,7 +22,7 @@ test('a drain that ends for an unknown reason keeps it from callers', async () =
   };
   const budget = { max: 1_000, left: 1_000 };
   const { error } = await recordsOf(
-    drain(pages, { limit: undefined, position: null, budget, signal, toCursor: String }),
+    drain(pages, { limit: undefined, budget, signal, toCursor: String }),
     (failure) => failure,
   );
   expect(error).toMatchObject({ extensions: { code: 'DRAIN_INTERRUPTED', drained: 3 } });
