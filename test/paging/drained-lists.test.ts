@@ -27,7 +27,7 @@ interface People {
   allPersons: { id: string }[];
 }
 
-test('`limit` stops the drain, and no more records are requested', async () => {
+test('`limit` stops the drain, no more records are requested, and all drains of an operation have one limit', async () => {
   // As many as the list has are not too many.
   await using gateway = await startGatewayOverService({}, { config: { drainMaxItems: 137 } });
   for (const limit of [0, 1, 50, 51, 120, 136, 137, 138, 1000, null]) {
@@ -38,6 +38,10 @@ test('`limit` stops the drain, and no more records are requested', async () => {
     const requests = gateway.service.received.length - before;
     if (limit !== null) expect(requests).toBe(Math.ceil(expected / 50));
   }
+  const both = await gateway.ask(
+    '{ a: allPersons(limit: 70) { id } b: allPersons(limit: 70) { id } }',
+  );
+  expect(both.errors).toMatchObject([{ extensions: { code: 'DRAIN_LIMIT_EXCEEDED' } }]);
 });
 
 const failing = () => {
