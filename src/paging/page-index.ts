@@ -11,7 +11,7 @@ export interface PageIndex {
 export interface IndexedPage {
   /** The cursor with which the page was requested; null: the start of the list. */
   readonly after: string | null;
-  /** The hash of the record that this cursor was made from; null: the start of the list. */
+  /** The hash of the record that this cursor was made from; null: the start of the list, or unknown. */
   readonly behind: number | null;
   /** The number of records up to the start of the next page. The service may return more for this cursor. */
   readonly count: number;
@@ -63,20 +63,17 @@ export class IndexBuilder {
       this.#last = { page, behind: null };
       return;
     }
-    if (hashes.length === 0) return;
     const start = last.page.identities.hashes.indexOf(hashes[0]!);
     const count = start < 0 ? last.page.records.length : start;
     // Of two pages that begin with the same record, the later one has the fresher cursor.
-    const behind = count === 0 ? last.behind : last.page.identities.hashes[count - 1]!;
     if (count > 0) this.#close(count);
-    this.#last = { page, behind };
+    this.#last = { page, behind: last.page.identities.hashes[count - 1] ?? null };
   }
 
   /** @returns undefined if some records have no unique id */
   finish(): PageIndex | undefined {
     if (!this.#last || !this.#isUsable) return undefined;
-    const { length } = this.#last.page.records;
-    if (length > 0 || this.#closed.length === 0) this.#close(length);
+    this.#close(this.#last.page.records.length);
     return { pages: this.#closed };
   }
 

@@ -39,9 +39,7 @@ export class SharedWalks {
     const known = this.#walks.get(name) as SharedWalk<T> | undefined;
     if (known) return known.read(options);
     const walks = this.#walks;
-    const walk = new SharedWalk(begin, () => {
-      if (walks.get(name) === walk) walks.delete(name);
-    });
+    const walk = new SharedWalk(begin, () => walks.delete(name));
     walks.set(name, walk);
     return walk.read(options);
   }
@@ -74,13 +72,12 @@ class SharedWalk<T> {
     const reader: Reader = { budget };
     // It counts from now on, not from its first page on: otherwise the walk could end in between.
     this.#readers.add(reader);
-    const leave = () => this.#leave(reader);
-    signal.addEventListener('abort', leave, { once: true });
-    if (signal.aborted) leave();
-    return this.#follow(reader, signal, leave);
+    signal.addEventListener('abort', () => this.#leave(reader), { once: true });
+    if (signal.aborted) this.#leave(reader);
+    return this.#follow(reader, signal);
   }
 
-  async *#follow(reader: Reader, signal: AbortSignal, leave: () => void): Walk<T> {
+  async *#follow(reader: Reader, signal: AbortSignal): Walk<T> {
     let read = 0;
     try {
       for (;;) {
@@ -98,7 +95,6 @@ class SharedWalk<T> {
         }
       }
     } finally {
-      signal.removeEventListener('abort', leave);
       this.#leave(reader);
     }
   }
