@@ -50,6 +50,13 @@ test.each(KINDS)(
   },
 );
 
+test('behind a removed record in front of which others were removed, an offset skips none', async () => {
+  const world = new World(137, { kind: 'position' });
+  const after = await cursorOf(world, 55, 50);
+  world.remove(55, ...Array.from({ length: 20 }, (_, serial) => serial));
+  expect((await world.read({ first: 2, after })).records).toEqual([20, 21]);
+});
+
 test('in a list that is known, an offset at the end of a page that slid behind other records skips none', async () => {
   const removed = Array.from({ length: 20 }, (_, serial) => serial);
   const walked = new World(300, { kind: 'position' });

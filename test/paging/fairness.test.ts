@@ -64,6 +64,15 @@ test('without a limit no pages are refused, and with one a caller stays refused 
   expect(() => callers.spend('key')).toThrow(/20 pages a minute/);
 });
 
+test('without the scope drain an operation has 12 pages, however many are requested at once, and overhead is charged', () => {
+  const budget = new PageBudget(budgets().callers, 'key', false);
+  budget.spend(7);
+  expect(() => budget.spend(6)).toThrow(coded({ code: 'FORBIDDEN', scope: 'drain' }));
+  budget.spend(5);
+  budget.forOverhead.spend(8);
+  expect(() => budget.forOverhead.spend()).toThrow(coded({ code: 'RATE_LIMITED' }));
+});
+
 /** Slots, and what became of each walk that asked for one. */
 function startSlots(max: number) {
   const clock = new ManualClock();

@@ -37,6 +37,11 @@ const find =
       serials.map((serial) => (world.service.shown.includes(serial) ? serial : undefined)),
     );
 
+const changed: Read = async (world) => {
+  await world.find([60]);
+  world.lookUps.forget();
+};
+
 const inserted = (at: number, count = 1): Change => ({ do: 'insert', at, count });
 const FIFTY = Array.from({ length: 50 }, (_, at) => 100 + at);
 const SMALL = { limit: 20 };
@@ -85,6 +90,7 @@ test.each<[string, WorldOptions, before: Read, read: Read, most: number]>([
   ],
   ['a record of a list that is not known', { kind: 'record' }, unknown, find(60), 3],
   ['a record behind one that was found', { kind: 'record' }, find(60), find(160), 4],
+  ['a record found before a mutation', { kind: 'record' }, changed, find(60), 1],
   ['records that were found before', { kind: 'record' }, find(60, 160), find(60, 160), 2],
 ])('reading takes few requests: %s', async (_, { length = 500, ...traits }, before, read, most) => {
   const world = new World(length, { ...traits, concurrency: 4 });
