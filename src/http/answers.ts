@@ -105,8 +105,6 @@ export function createAnswers({ engine, mask: maskFor }: AnswersParts) {
     const call = engine.createCall(variables, exchange);
     exchange.onEnd(() => call.end());
     const payloads = isIncremental && accepts.parts ? plan.stream(call) : undefined;
-    // If they are not read, because the caller leaves or a plugin fails, nothing else ends a walk that only they need.
-    if (payloads) exchange.onEnd(() => void payloads.return().catch(() => {}));
     return { accepts, plan, call, payloads };
   }
 }
@@ -120,9 +118,7 @@ type Payloads = AsyncGenerator<Payload, void, undefined>;
 /** Awaited before the reply begins, so that its failure still refuses the request. */
 async function firstOf(payloads: Payloads): Promise<Payload> {
   const { value } = await payloads.next();
-  // The exchange had ended before: `return` came before `next`.
-  if (!value) throw CALLER_LEFT;
-  return value;
+  return value!;
 }
 
 async function* written<T>(
@@ -143,17 +139,15 @@ async function* writtenParts(
   results: AsyncIterable<PayloadResult>,
   mask: MaskAny,
 ): AsyncGenerator<readonly Piece[], void, undefined> {
-  let more: { readonly hasNext?: false } = {};
   try {
     for await (const result of results) {
       // Yoga makes such a result when a plugin throws.
       const { data, errors, hasNext } = result;
       if (errors && data === undefined && hasNext === undefined) throw errors[0] ?? CALLER_LEFT;
       yield await writeResult(result, mask);
-      more = { hasNext: false };
     }
   } catch (error) {
-    yield await writeResult({ errors: [error as GraphQLError], ...more }, mask);
+    yield await writeResult({ errors: [error as GraphQLError], hasNext: false }, mask);
   }
 }
 
@@ -188,9 +182,7 @@ function errorsIn({ first, incremental = [] }: Payload): readonly AnswerError[] 
 
 /** Notes the first error of an answer if it is one of the service, which is not masked. */
 function noteService(exchange: Exchange, [first]: readonly AnswerError[]): void {
-  if (!first || !('service' in first)) return;
-  const { extensions } = first.service as { readonly extensions?: { readonly code?: unknown } };
-  note(exchange, extensions?.code ?? 'OTHER');
+  if (first && 'service' in first) note(exchange, 'OTHER');
 }
 
 function note(exchange: Exchange, code: unknown): void {

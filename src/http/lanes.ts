@@ -171,9 +171,8 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
     },
 
     execute: async (exchange: Exchange, args: ExecutionArgs): Promise<Results> => {
-      const { document, operationName, variableValues, contextValue } = args;
+      const { document, operationName, variableValues } = args;
       const asked = checked(exchange, document, operationName);
-      exchange.context = contextValue as object;
       const results = await answers.execute(ready(asked, variableValues));
       executed.add(exchange);
       return results;
