@@ -132,6 +132,8 @@ test('nothing is sent for a caller who leaves while a plugin waits', async () =>
   gate.resolve();
   await got(gateway, '{ persons(first: 1) { items { id } } }');
   expect(gateway.service.received).toHaveLength(1);
+  expect(gateway.logged.filter(({ level }) => Number(level) > 30)).toEqual([]);
+  await expectNothingHeld(gateway);
 });
 
 test('plugins can end what they have begun when the gateway closes', async () => {
