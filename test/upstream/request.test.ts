@@ -4,7 +4,7 @@ import { openConnections } from '../../src/upstream/connections.ts';
 import { noTelemetry } from '../../src/upstream/telemetry.ts';
 import { startServer } from '../support/listening.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
-import { after, honest, silence } from '../service/replies.ts';
+import { after, honest, json, silence } from '../service/replies.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
 import { query, senderWith } from './held-requests.ts';
 
@@ -61,6 +61,22 @@ test('an operation has at most 8 requests in flight, and others go before its ne
   expect(JSON.parse(service.received[8]!.body)).toMatchObject({ variables: { first: 1 } });
   gate.resolve();
   for (const { errors } of await Promise.all([many, one])) expect(errors).toBeUndefined();
+});
+
+test('a query that is sent again waits for another turn, behind those that wait already', async () => {
+  await using gateway = await startGatewayOverService({}, { config: { upstreamConcurrency: 1 } });
+  const { service, ask } = gateway;
+  const gate = Promise.withResolvers<void>();
+  service.answer(after(gate.promise, json({}, 503)), honest);
+  const first = ask(PERSONS, { first: 1 });
+  await service.arrived(1);
+  const second = ask(PERSONS, { first: 2 });
+  const waiting = 'recruiting_upstream_requests_waiting{priority="interactive"}';
+  await expect.poll(async () => (await gateway.samples()).get(waiting)).toBe(1);
+  gate.resolve();
+  for (const { errors } of await Promise.all([first, second])) expect(errors).toBeUndefined();
+  const asked = service.received.map(({ body }) => JSON.parse(body).variables.first as number);
+  expect(asked).toEqual([1, 2, 1]);
 });
 
 test('the timeout of a request begins with its turn', async () => {
