@@ -1,4 +1,6 @@
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { after, honest } from '../service/replies.ts';
 import { startService, type Service } from '../service/service.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { serveHere, startHere } from '../support/gateway/run-here.ts';
@@ -65,6 +67,16 @@ test('asked to stop, /ready fails at once, and requests are answered and tokens 
   expect(await countPersons(gateway.url)).toBe(60);
   const before = shortLived.exchanges.length;
   await expect.poll(() => shortLived.exchanges.length, { timeout: 10_000 }).toBeGreaterThan(before);
+  // A request in flight is waited for, and no refresh begins.
+  const held = Promise.withResolvers<void>();
+  shortLived.answer(after(held.promise, honest));
+  const last = askAt(gateway.url, '{ persons(first: 1) { items { id } } }');
+  await gateway.printed(/stopping: requests in flight/);
+  const then = shortLived.exchanges.length;
+  await setTimeout(2_000);
+  expect(shortLived.exchanges.length - then).toBeLessThan(2);
+  held.resolve();
+  await last;
   expect(await stopped).toMatchObject({ code: 0, stderr: '' });
 });
 

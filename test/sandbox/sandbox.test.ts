@@ -76,6 +76,7 @@ test('the sandbox has the schema of the snapshot, and each person once in pages 
     after = pageInfo.endCursor;
   }
   expect(new Set(ids).size).toBe(103);
+  expect((await ask(set, '{ nobody }')).errors).toHaveLength(1);
   for (const [variables, message] of [
     [{ first: 0 }, /^first must be from 1 to 50, and it is 0/],
     [{ after: `${after}=` }, /malformed/],
@@ -96,7 +97,8 @@ test('the token link works until the first refresh, a refresh token once, and an
   await using service = await startService({ now: () => now, expiresIn: 60 });
   const { openLink, exchange, stateOf } = clientOf(service.url);
   const old = await openLink(service.tokenLink);
-  expect(old).toMatchObject({ expires_in: 60, refresh_token_expires_in: 10_368_000 });
+  const lifetimes = { expires_in: 60, refresh_token_expires_in: 10_368_000 };
+  expect(old).toMatchObject({ ...lifetimes, created_at: now / 1_000 });
   expect(await openLink(service.tokenLink)).toEqual(old);
   pass(30 * SECOND);
   const answers = await Promise.all(Array.from({ length: 20 }, () => exchange(old)));
@@ -117,6 +119,7 @@ test('an administrator makes and revokes tokens over HTTP', async () => {
   const post = async (action: string) =>
     (await fetch(`${sandbox.url}/account/${action}`, { method: 'POST' })).text();
   const old = await openLink(sandbox.tokenLink);
+  await exchange(old);
   const made = await openLink((await post('tokens')).trim());
   expect([await stateOf(old), await stateOf(made)]).toEqual(['token_revoked', 'valid']);
   expect(await post('revoke')).toBe('All tokens are revoked.\n');
