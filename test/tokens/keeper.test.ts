@@ -224,6 +224,14 @@ test.each<Row>([
     stored: { generation: 1, claim: null },
   })),
   {
+    fault: 'a process that is asked to stop during its exchange: it ends once the pair is saved',
+    set: imported(),
+    answers: [upon(({ keeper, seen }) => void keeper.close().then(() => seen.push('closed')))],
+    happens: [100],
+    seen: [sends(1), 'closed'],
+    stored: { generation: 2, claim: null },
+  },
+  {
     fault: 'another process wins, and saves its pair after this one is refused: that pair is used',
     answers: [
       upon(({ time, ...world }) => time.after(1_500, () => void wins({ time, ...world })), REFUSED),
@@ -296,9 +304,10 @@ test.each<Row>([
         MINUTE,
       ],
       sees(({ logged }) => logged.map(({ trouble, level }) => [trouble, level])),
-      [tells('refused', 2), wins, MINUTE, seesTroubles],
+      [tells('refused', 2), MINUTE, sees(({ logged }) => logged.length)],
+      [wins, MINUTE, seesTroubles],
     ],
-    seen: [[], ['unauthorized'], [['unauthorized', 50]], []],
+    seen: [[], ['unauthorized'], [['unauthorized', 50]], 2, []],
   },
   {
     fault: 'a refresh token that is sent again in a few seconds: a caller is told when',
@@ -347,7 +356,7 @@ test.each<Row>([
     answers: [upon({ update: FULL, folder: true })],
     happens: [
       [MINUTE, seesToken, seesTroubles],
-      [{ folder: false }, MINUTE, sees(({ emergency }) => emergency.read().length)],
+      [{ folder: false }, 2_000, sees(({ emergency }) => emergency.read().length)],
       [{ update: undefined }, MINUTE],
     ],
     seen: [sends(1), 'access-next', ['unsaved'], 1],
