@@ -148,7 +148,7 @@ class Walk<R> {
         return again;
       }
     }
-    this.#stalls ??= new Stalls(page.after);
+    this.#stalls ??= new Stalls();
     if (this.#stalls.isStalled(walked, this.#seen)) throw stalled();
     this.#returned = [page.endCursor];
     return this.#request(page.endCursor, this.#size);
@@ -248,10 +248,6 @@ const MAX_BARREN_PAGES = 1_000;
 class Stalls {
   readonly #cursors = new IdentitySet();
   #barrenPages = 0;
-
-  constructor(after: string | null) {
-    if (after !== null) this.#cursors.add(identityHash(after));
-  }
 
   /** Empty pages with a moving cursor are no stall. A known cursor is one, unless a record is proved to be new. */
   isStalled({ page, offsets }: WalkedPage, seen: Seen): boolean {

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
+import { OperatorError } from '../../src/errors.ts';
 import { drain } from '../../src/paging/drain.ts';
 import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
 import { walkList, type WalkedPages } from '../../src/paging/walk.ts';
@@ -14,20 +15,26 @@ import { recordsOf, World } from './world.ts';
 const { signal } = new AbortController();
 const unlimited = () => new PageBudget(new CallerBudgets(0, new ManualClock()), 'anybody', true);
 
-test('a drain that ends for an unknown reason keeps it from callers', async () => {
-  const { world, join } = sharedList(100);
-  const pages = join();
-  world.onRead = () => {
-    if (world.requests > 5) throw new Error('secret');
-  };
-  const budget = { max: 1_000, left: 1_000 };
-  const { error } = await recordsOf(
-    drain(pages, { limit: undefined, budget, signal, toCursor: String }),
-    (failure) => failure,
-  );
-  expect(error).toMatchObject({ extensions: { code: 'DRAIN_INTERRUPTED', drained: 3 } });
-  expect(error!.message).not.toContain('secret');
-});
+test.each([
+  new Error('secret'),
+  new OperatorError('TOKENS_LOST', 'secret', { needsOperator: true }),
+])(
+  'a drain that ends for a reason that is not for callers keeps it from them: %o',
+  async (reason) => {
+    const { world, join } = sharedList(100);
+    const pages = join();
+    world.onRead = () => {
+      if (world.requests > 5) throw reason;
+    };
+    const budget = { max: 1_000, left: 1_000 };
+    const { error } = await recordsOf(
+      drain(pages, { limit: undefined, budget, signal, toCursor: String }),
+      (failure) => failure,
+    );
+    expect(error).toMatchObject({ extensions: { drained: 3 } });
+    expect(error!.message).not.toContain('secret');
+  },
+);
 
 test('drains at the same time that begin behind different records are not one', async () => {
   await using gateway = await startGatewayOverService();

@@ -65,12 +65,13 @@ test('without a limit no pages are refused, and with one a caller stays refused 
 });
 
 test('without the scope drain an operation has 12 pages, however many are requested at once, and overhead is charged', () => {
-  const budget = new PageBudget(budgets().callers, 'key', false);
+  const { callers } = budgets();
+  const budget = new PageBudget(callers, 'key', false);
   budget.spend(7);
   expect(() => budget.spend(6)).toThrow(coded({ code: 'FORBIDDEN', scope: 'drain' }));
   budget.spend(5);
   budget.forOverhead.spend(8);
-  expect(() => budget.forOverhead.spend()).toThrow(coded({ code: 'RATE_LIMITED' }));
+  expect(() => callers.spend('key')).toThrow(coded({ code: 'RATE_LIMITED' }));
 });
 
 /** Slots, and what became of each walk that asked for one. */
@@ -136,7 +137,7 @@ test('an operation with a thousand lists waits as one, and a slot for one of the
 
 test('a walk whose reader does not read on gives its slot to others, and is not refused when it resumes', async () => {
   const { clock, slots, take } = startSlots(1);
-  const inner = pages(3);
+  const inner = pages(9);
   const walk = walkInTurn(slots, turnOf(), () => inner);
   // A reader that is back after a turn of the event loop keeps the slot.
   for (let read = 0; read < 2; read += 1) {
