@@ -5,6 +5,7 @@ import { openSqliteStore } from '../../src/tokens/sqlite.ts';
 import { cut, json } from '../service/replies.ts';
 import { startService } from '../service/service.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
+import { storeAccess } from '../support/gateway/stores.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const accepted = json({});
@@ -91,6 +92,19 @@ test('a store of another endpoint is refused', async () => {
   await keeper.close();
   const other = createTokenKeeper({ endpoint: new URL('/other', url).href, store });
   await expect(other).rejects.toThrow('belongs to');
+});
+
+test('a token that the service has never accepted is not exchanged again within a minute', async () => {
+  using folder = temporaryFolder();
+  const path = folder.file('tokens.db');
+  const { keeper, service, url, signIn } = await openKeeper({ store: `sqlite:${path}` });
+  service.answer(refused);
+  await keeper.import(signIn);
+  // Younger ones are tried again for a moment.
+  const { alter } = storeAccess(openSqliteStore(path, createSealer([])));
+  await alter(({ savedAt }) => ({ savedAt: savedAt - 30_000 }));
+  expect((await keeper.fetch(url)).status).toBe(401);
+  expect(service.exchanges).toHaveLength(1);
 });
 
 test('close waits until the pair of an exchange under way is saved, and may be called again', async () => {
