@@ -57,7 +57,7 @@ export function excessOf(
   const selections = [...sizes.values()].reduce((sum, size) => sum + size.selections, 0);
   if (selections > MAX_SELECTIONS) {
     const message = `The document has ${selections} fields, ${counted}; at most ${MAX_SELECTIONS} are allowed. Request less at a time.`;
-    return [...excess, ...tooMuch(true, message)];
+    return tooMuch(true, message);
   }
   const repeated = [...sizes.keys()].flatMap((operation) => {
     const { name, times } = mostRepeatedField(operation, fragments);

@@ -221,6 +221,7 @@ test.each<[what: string, place: Path, set: unknown]>([
   ['a string for an object', ['persons', 'items', 0, 'boss'], 'me'],
   ['a null where none is allowed', ['persons', 'items', 0, 'name'], null],
   ['a string for a page', ['persons'], 'x'],
+  ['an object in a list of texts', ['persons', 'items', 0, 'skills', 0], {}],
   ['a page that is not there', ['persons'], undefined],
 ])('%s is UPSTREAM_BAD_RESPONSE at its place, beside added fields', async (_, path, set) => {
   world.service.answer(altered(value(path, set)));
