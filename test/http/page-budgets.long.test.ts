@@ -123,7 +123,7 @@ const INSIDE =
   'items { ...All } } } fragment All on Vacancy { candidates(first: 50) { items { id } } }';
 const NESTED = `{ vacancies(first: 50) { ${INSIDE}`;
 const TWICE = `{ a: vacancies { items { id } } b: vacancies(first: 1) { ${INSIDE}`;
-const BELOW = '{ allVacancies { candidates(first: 50) { items { id } } } }';
+const BELOW = '{ allVacancies(limit: 1) { candidates(first: 50) { items { id } } } }';
 const RESULTS = `
   type Query { boards(first: Int, after: String): BoardsResult! }
   union BoardsResult = Boards | Denied
