@@ -105,7 +105,6 @@ function replyWith({ zipped, policy }: Page): Reply {
     'content-security-policy': policy,
     'content-type': 'text/html; charset=utf-8',
     'content-encoding': 'gzip',
-    'cache-control': 'private, no-cache',
     vary: 'Accept',
   };
   return { status: 200, headers, body: zipped };
