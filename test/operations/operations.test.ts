@@ -22,6 +22,7 @@ test('an operation is parsed, validated and compiled once, however often its tex
   expect(compiled).toEqual([]);
   expect([first.plan, first.plan, operations.find(text, 'A').plan]).toEqual([1, 1, 1]);
   expect(operations.find(text, 'A')).toBe(first);
+  expect(operations.find('{ b }', null).type).toBe('query');
   const second = operations.find(text, 'B');
   expect([second.name, second.plan, second.document]).toEqual(['B', 2, first.document]);
   expect(compiled).toEqual([

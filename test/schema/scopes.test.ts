@@ -283,22 +283,21 @@ describe('the SDL of the subgraph', () => {
         'AtsPersonPage.total': { scope: 'count' },
         'AtsRobotPage.items': { scope: 'pay' },
         'AtsNote.id': { scope: 'pii' },
-        'Query.atsRobots': { scope: 'list' },
+        'Query.atsRobots': PII,
       },
     };
     const { subgraphSdl } = servedOffline(PEOPLE, { prefix: 'Ats', overrides });
     expect(scopesIn(subgraphSdl())).toEqual({
       count: words('AtsPersonPage.total Query.atsPersonsConnection'),
       pay: words('AtsRobotPage.items'),
-      list: words('Query.atsRobots'),
-      'list and pay': words('Query.atsAllRobots Query.atsRobot Query.atsRobotsConnection'),
-      pii: words('AtsNote.id Query.atsAllNotes Query.atsNotesConnection'),
+      'pay and pii': words('Query.atsAllRobots Query.atsRobot Query.atsRobotsConnection'),
+      pii: words('AtsNote.id Query.atsAllNotes Query.atsNotesConnection Query.atsRobots'),
     });
     await using prefixed = await startPeople(
       {},
       { overrides, config: { auth: AUTH, schemaPrefix: 'Ats' } },
     );
-    const refused = await prefixed.ask('{ atsAllRobots { id } }', {}, as('few'));
+    const refused = await prefixed.ask('{ atsAllRobots { id } }', {}, as('no-pay'));
     expect(refused.errors).toMatchObject([{ extensions: { code: 'FORBIDDEN' } }]);
   });
 
