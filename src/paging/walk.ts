@@ -141,9 +141,8 @@ class Walk<R> {
         this.#stalls = undefined;
         return following;
       }
-      // Records without an id would be returned twice.
-      const again = page.identities.areUnique ? await this.#readEndAgain() : undefined;
-      if (again?.identities.areUnique) {
+      const again = await this.#readEndAgain();
+      if (again) {
         this.#returned = [again.after];
         return again;
       }

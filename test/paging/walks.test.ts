@@ -128,17 +128,6 @@ test('a known list with offset cursors is returned whole although many of the re
   expect(records).toEqual(expect.arrayContaining(world.service.shown));
 });
 
-test('a record of a known list that fails with the selected fields, so that it has no id, is returned once', async () => {
-  const world = new World(200, { limit: 20 });
-  await world.drain();
-  const fetchPage: PagedList<number>['fetchPage'] = async (...request) => {
-    const page = await world.fetchPage(...request);
-    return { ...page, ids: page.ids.map((id) => (id === '60' ? null : id)) };
-  };
-  const { records } = await recordsOf(walkList({ ...world.list, fetchPage }, { after: null }));
-  expect(records).toEqual(world.service.shown);
-});
-
 test('a walk that fails, or whose reader leaves, keeps the known index of its list', async () => {
   const world = new World(100, { limit: 10 });
   const left = walkList(world.list, { after: null });
