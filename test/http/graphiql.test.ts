@@ -56,7 +56,9 @@ describe('the page', () => {
   test('the root leads browsers to the page, also behind a proxy that serves it under another path', async () => {
     const { status, headers } = await gateway.fetch('/', OPEN);
     expect([status, headers.get('location')]).toEqual([302, 'graphql']);
-    expect((await gateway.fetch('/', { headers: { accept: '*/*' } })).status).toBe(404);
+    const other = { headers: { accept: '*/*' } };
+    expect((await gateway.fetch('/', other)).status).toBe(404);
+    expect((await gateway.fetch('/graphql', other)).status).toBe(400);
   });
 
   test('the page is sent compressed', async () => {
