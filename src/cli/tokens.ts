@@ -208,8 +208,7 @@ async function exchange({ holder }: HeldTokens, recovers = false): Promise<State
 function notExchanged(error: Error, holder: TokenHolder, recovers: boolean): Error {
   const { state, now } = holder;
   if (!state || codeOf(error) === 'INTERNAL_SERVER_ERROR') return error;
-  const { claim, refusals } = state;
-  if (isLive(claim, now)) return nothingSent(underWay(claim!));
+  const { refusals } = state;
   const trouble = troubleIn(holder, [
     'missing',
     'lost',
@@ -248,8 +247,6 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
     );
     if (await saveKeptAnswer(tokens, state)) return;
     const verdict = await service.check(state.pair.accessToken);
-    // The store's clock says that an access token has expired, or the service says so.
-    if (verdict.kind === 'refused') await holder.expire(state);
     const isEarly = state.refusesEarly || refusals > 0;
     if (verdict.kind === 'works' && trouble !== 'lost' && isEarly) {
       return print(earlyOrSpent(state, now));
