@@ -72,12 +72,13 @@ class SharedWalk<T> {
     const reader: Reader = { budget };
     // It counts from now on, not from its first page on: otherwise the walk could end in between.
     this.#readers.add(reader);
-    signal.addEventListener('abort', () => this.#leave(reader), { once: true });
-    if (signal.aborted) this.#leave(reader);
-    return this.#follow(reader, signal);
+    const leave = () => this.#leave(reader);
+    signal.addEventListener('abort', leave);
+    if (signal.aborted) leave();
+    return this.#follow(reader, signal, leave);
   }
 
-  async *#follow(reader: Reader, signal: AbortSignal): Walk<T> {
+  async *#follow(reader: Reader, signal: AbortSignal, leave: () => void): Walk<T> {
     let read = 0;
     try {
       for (;;) {
@@ -95,7 +96,9 @@ class SharedWalk<T> {
         }
       }
     } finally {
-      this.#leave(reader);
+      // The signal may outlive many walks.
+      signal.removeEventListener('abort', leave);
+      leave();
     }
   }
 
