@@ -103,6 +103,14 @@ test.each<[string, string, string, code: string, says: string, config?: Partial<
   if (name) expect(errors[0]!.path).toEqual([name]);
 });
 
+test('what an operation delegates is held no longer than the operation', async () => {
+  await using gateway = await start({ answerBytes: 250_000, maxAliases: 1_000 });
+  for (const at of range(4)) {
+    const query = `{ allPersons { shout ${aliased('name', 80)} } }`;
+    expect([at, (await gateway.ask(query, {}, as('all'))).errors]).toEqual([at, undefined]);
+  }
+});
+
 /** Executes operations with another context. */
 function withContext(change: (context: object) => object): Plugin {
   return {

@@ -76,6 +76,7 @@ const BAD: readonly [representation: unknown, message: RegExp][] = [
   [{ __typename: 'Event', id: 1 }, NO_REFERENCE],
   [{ __typename: 'Company', id: 'c1' }, /resolvable: false/],
   [vacancy('x'), /must be of the type Int/],
+  [vacancy('12 or so'), /must be of the type Int/],
   [vacancy(''), /must be of the type Int/],
   [vacancy(2 ** 40), /must be of the type Int/],
   ['Vacancy:1', NO_REFERENCE],
