@@ -275,7 +275,7 @@ interface OpenedList extends Reading {
   readonly args: Values;
 }
 
-export interface DrainedPart {
+interface DrainedPart {
   readonly count: number;
   /** The records as JSON, with commas between them. */
   readonly text: Buffer;

@@ -35,7 +35,7 @@ export interface PreparedOperation {
   readonly compileNested: CompileNested;
 }
 
-export type CompileNested = (derived: DerivedList, field: SelectedField) => NestedFiller;
+type CompileNested = (derived: DerivedList, field: SelectedField) => NestedFiller;
 
 /** Answers the derived field of a nested list for one parent. */
 export interface NestedFiller {

@@ -35,7 +35,7 @@ import type { ReadPage } from './page.ts';
  */
 
 /** How a page relates to one that was read from an earlier cursor. */
-export type Join =
+type Join =
   /** It continues the other page. */
   | 'joined'
   /** All its records are in the other page. */

@@ -206,7 +206,7 @@ class Walk<R> {
 }
 
 /** The records that a walk has returned so far. */
-export class Seen {
+class Seen {
   readonly #hashes = new IdentitySet();
   #idsAreUnique = true;
   #count = 0;
