@@ -139,11 +139,11 @@ class TokenKeeper {
     return this.#patiently(this.#renew(state).then(tokenOf));
   }
 
-  /** Whether the pair was received less than so long ago. */
-  #isYounger({ savedAt, imported }: State, ms: number): boolean {
+  /** Whether the pair was received less than so long ago, or less than half the life of its access token. */
+  #isYounger({ savedAt, imported, pair }: State, ms: number): boolean {
     const age = this.#holder.now - savedAt;
     // A clock that was set back makes an age negative.
-    return !imported && age >= 0 && age < ms;
+    return !imported && age >= 0 && age < Math.min(ms, pair.expiresIn * 500);
   }
 
   /** The service refuses a token that is seconds old: before that is believed, its nodes get a moment to learn of it. */
