@@ -33,13 +33,18 @@ export interface ServedNames {
 
 /**
  * The names under which the upstream's types and root fields are served. The root types keep their names. A prefix is
- * put before all other types, and before the fields of the root types. `PageInfo` becomes `UpstreamPageInfo`: the name is
- * Relay's, and shared across a supergraph.
+ * put before all other types, and before the fields of the root types. `PageInfo` becomes `UpstreamPageInfo` if connections
+ * are served: the name is Relay's, and shared across a supergraph.
  *
  * @param prefix of SCHEMA_PREFIX, or empty
+ * @param servesConnections whether `PageInfo` is Relay's
  * @throws OperatorMistake if a new name is taken
  */
-export function servedNames(snapshot: GraphQLSchema, prefix: string): ServedNames {
+export function servedNames(
+  snapshot: GraphQLSchema,
+  prefix: string,
+  servesConnections: boolean,
+): ServedNames {
   const derived = (name: string) =>
     prefix === '' ? name : fieldName(prefix) + name.charAt(0).toUpperCase() + name.slice(1);
   const query = snapshot.getQueryType();
@@ -49,7 +54,7 @@ export function servedNames(snapshot: GraphQLSchema, prefix: string): ServedName
   const served = new Map(
     Object.values(snapshot.getTypeMap()).map((type) => {
       const { name } = type;
-      const free = name === RELAY_PAGE_INFO ? `Upstream${name}` : name;
+      const free = servesConnections && name === RELAY_PAGE_INFO ? `Upstream${name}` : name;
       return [name, keepsName(type, snapshot) ? name : prefix + free] as const;
     }),
   );

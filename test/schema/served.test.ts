@@ -124,12 +124,12 @@ test('a derived field whose name the upstream uses is omitted, with a warning at
 test('a snapshot without paged fields is served unchanged, with its description', async () => {
   const sdl = `"""All about people."""
     schema { query: Query }
-    type Query { hello: String }`;
+    type Query { hello: String info: PageInfo } type PageInfo { hasNextPage: Boolean }`;
   const { schema } = await serve(sdl, buildSchema(sdl));
   expect(schema.description).toBe('All about people.');
-  expect(Object.keys(schema.getQueryType()!.getFields())).toEqual(['hello', '_service']);
+  expect(Object.keys(schema.getQueryType()!.getFields())).toEqual(['hello', 'info', '_service']);
   const types = Object.keys(schema.getTypeMap()).filter((name) => !name.startsWith('__'));
-  expect(types.toSorted()).toEqual(['Boolean', 'Query', 'String', '_Service']);
+  expect(types.toSorted()).toEqual(['Boolean', 'PageInfo', 'Query', 'String', '_Service']);
 });
 
 test('what is derived from a deprecated list is deprecated for the same reason', () => {

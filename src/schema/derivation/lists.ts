@@ -44,7 +44,7 @@ export interface FoundList {
  *
  * @param overrides from adapters.json, by field
  */
-export function findLists(schema: GraphQLSchema, overrides: Overrides['fields']): FoundList[] {
+export function findLists(schema: GraphQLSchema, overrides: Overrides['fields'] = {}): FoundList[] {
   const root = schema.getQueryType();
   const types = typesWithFields(schema)
     .filter((type) => !isPage(type) && type !== root && type !== schema.getMutationType())

@@ -6,6 +6,7 @@ import { parse, type DocumentNode, type GraphQLSchema, assertValidSchema } from 
 import { planAdapters } from '../derivation/adapters.ts';
 import { byIdFields } from '../derivation/by-id.ts';
 import { planEntities } from '../derivation/entities.ts';
+import { findLists } from '../derivation/lists.ts';
 import { readOverrides, scopesByPlace } from '../derivation/overrides.ts';
 import type { Adapter, DerivedField, Entity, Report } from '../derived.ts';
 import { derivedFields, derivedSdl } from '../derived-fields.ts';
@@ -83,7 +84,8 @@ export function serveSnapshot(
   { overrides, executor = neverExecuted }: SnapshotParts = {},
 ): ServedSchema {
   const { schema: snapshot, warnings } = readSnapshot(sdl, settings.schemaPath);
-  const names = servedNames(snapshot, settings.schemaPrefix ?? '');
+  const servesConnections = findLists(snapshot).some(({ verdict }) => typeof verdict !== 'string');
+  const names = servedNames(snapshot, settings.schemaPrefix ?? '', servesConnections);
   const { transforms, toUpstream, upstreamType } = names;
   const subschema: SubschemaConfig = { schema: snapshot, transforms, executor: neverExecuted };
   const upstream = wrapSchema({ ...subschema, executor });
