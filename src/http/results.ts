@@ -109,7 +109,10 @@ export function httpOf({ errors = [], extensions }: ExecutionResult, isJson: boo
   let status: number | undefined;
   const add = (of: Readonly<Record<string, unknown>> | undefined, mayDiffer: boolean) => {
     const http = of?.['http'] as RequestedHttp | undefined;
-    Object.assign(headers, http?.headers);
+    // In lower case, so that one of a plugin does not stand beside the same one of the gateway.
+    for (const [name, value] of Object.entries(http?.headers ?? {})) {
+      headers[name.toLowerCase()] = value;
+    }
     if (http?.status === undefined || (mayDiffer && http.spec && !http.isForAll)) return;
     status = Math.max(http.status, status ?? 0);
   };

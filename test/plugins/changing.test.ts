@@ -71,7 +71,13 @@ test.each<[string, Plugin, status: number, mine: string | undefined, body: unkno
   ],
   [
     'values that JSON writes in other words, a long list, and a status for HTTP',
-    answering({ data: DATA, extensions: { cost: 1, http: { status: 203, headers: MINE } } }),
+    answering({
+      data: DATA,
+      extensions: {
+        cost: 1,
+        http: { status: 203, headers: { ...MINE, 'Content-Type': 'text/plain' } },
+      },
+    }),
     203,
     '1',
     { data: DATA, extensions: { cost: 1 } },
@@ -127,6 +133,7 @@ test.each<[string, Plugin, status: number, mine: string | undefined, body: unkno
     expect([status, headers['x-mine']]).toEqual([expected, mine]);
     expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(body)));
     expect(headers['access-control-allow-origin']).toBe(ORIGIN);
+    if (status !== 418) expect(headers['content-type']).toBe('application/json; charset=utf-8');
     expect(headers['vary']).toBe(status === 418 ? 'X-Mine, Origin' : 'Origin');
   }
   expect((await got(gateway, PAGE, { key: '' })).status).toBe(401);
