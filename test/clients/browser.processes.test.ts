@@ -48,6 +48,8 @@ test('GraphiQL opens with a valid credential, runs an example with it, stores it
     return { authorization, key };
   };
   const token = { authorization: 'Bearer eyJh.eyJz.sig', key: undefined };
+  // No header can have an ellipsis.
+  expect(await sentWith('rsk_…')).toEqual({});
   expect(await sentWith('Bearer eyJh.eyJz.sig')).toEqual(token);
   await page.getByText('does not accept this API key or bearer token').waitFor();
   expect(await tabs.count()).toBe(0);

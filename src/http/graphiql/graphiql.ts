@@ -48,8 +48,10 @@ async function take() {
   const isToken = ${apiKeys && tokens ? String.raw`/^eyJ[^.]*\.[^.]*\.[^.]*$/.test(text)` : String(tokens)};
   delete credential.authorization;
   delete credential['x-api-key'];
-  if (isToken) credential.authorization = 'Bearer ' + text;
-  else credential['x-api-key'] = text;
+  // The browser does not send a header with other characters at all.
+  const isHeader = /^[!-~]*$/.test(text);
+  if (isHeader && isToken) credential.authorization = 'Bearer ' + text;
+  else if (isHeader) credential['x-api-key'] = text;
   const headers = { ...credential, 'content-type': 'application/json' };
   const body = JSON.stringify({ query: '{ __typename }' });
   const { status } = await fetch(location.pathname, { method: 'POST', headers, body });
