@@ -24,7 +24,10 @@ import { guardFields, preparedResolvers } from './resolvers.ts';
 
 /** The served schema with what a company adds. */
 interface ServedWithAdditions extends ServedSchema {
-  /** Whether an operation, which is valid, or another one beside it, needs anything that was added. All others are for the plans. */
+  /**
+   * Whether an operation, which is valid, or another one of its document needs anything that was added. All others are
+   * for the plans.
+   */
   readonly touches: (planned: PlannedDocument) => boolean;
   /** Plans an operation that does. @throws BAD_USER_INPUT, OPERATION_TOO_COMPLEX */
   readonly plan: (planned: PlannedDocument) => Plan;

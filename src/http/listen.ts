@@ -207,5 +207,6 @@ function closed(acceptor: NetServer): Promise<void> {
 }
 
 function hostInUrl(host: string): string {
-  return host === '0.0.0.0' || host === '::' ? 'localhost' : host;
+  if (host === '0.0.0.0' || host === '::') return 'localhost';
+  return host.includes(':') ? `[${host}]` : host;
 }

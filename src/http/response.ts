@@ -33,6 +33,7 @@ function endOfTurn(): Promise<void> {
   }));
 }
 
+/** The turn that is under way. The event loop, and so this, is one for the process. */
 let turn: Promise<void> | undefined;
 
 /** Ends an answer that has begun. @returns what a reader through `fetch` gets instead of the error */

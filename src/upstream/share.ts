@@ -1,9 +1,9 @@
 import type { OutgoingRequest, Outcome, Send, Sender } from './request.ts';
 
 /**
- * Sends equal concurrent queries once; what they share is the answer. Very long ones are not compared. An interactive query does not wait for the same
- * query of a drain. Queries that start after a mutation never join one that started before it: the answer of that one
- * may be older than what the mutation changed.
+ * Sends equal concurrent queries once; what they share is the answer. Very long ones are not compared. An interactive
+ * query does not wait for the same query of a drain. Queries that start after a mutation never join one that started
+ * before it: the answer of that one may be older than what the mutation changed.
  */
 export function shareQueries(next: Send): Send {
   const inFlight = {
