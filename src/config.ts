@@ -229,7 +229,7 @@ export const variables = v.object({
         `must be the key as \`${COMMAND_LINE} keys new\` printed it, without spaces`,
       ),
     ),
-    'the key that `export --url` sends to a gateway',
+    'the key that `export` sends to the gateway of `--url`',
   ),
   LOG_LEVEL: setting(
     v.optional(

@@ -50,8 +50,6 @@ interface GatewayParts extends ServiceParts {
   readonly plugins?: readonly Plugin[] | undefined;
   /** Set if the built-in sandbox, whose records are made up, replaces the service. */
   readonly isSandbox?: boolean | undefined;
-  /** Whether others send requests, besides the program around the gateway. Default: true. */
-  readonly hasCallers?: boolean | undefined;
 }
 
 /** How the service is reached, and with which tokens. */
@@ -166,7 +164,7 @@ export async function createGateway(parts: GatewayParts) {
   const { maxBodyBytes, maxRequests, trustedDocumentsOnly } = config;
   const { isRouter } = admission;
   const operation = createOperationStages({ ...asked, introspection, bodies, isRouter });
-  const errors = createErrorPolicy({ log, forOperator: parts.hasCallers === false });
+  const errors = createErrorPolicy(log);
   const handler = createHandler({
     schema: offered.schema,
     errors,

@@ -59,7 +59,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
         'replace the file, or what an interrupted export has left of it; with --resume, only if it cannot be continued',
         false,
       ),
-      option('--url <gateway>', 'read through this gateway, with the key in EXPORT_API_KEY'),
+      option(
+        '--url <gateway>',
+        'read from this gateway, such as http://localhost:4000, with the key in EXPORT_API_KEY',
+      ).makeOptionMandatory(),
     ],
     load: async () => (await import('./export.ts')).exportList,
   },

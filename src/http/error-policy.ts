@@ -20,17 +20,11 @@ type Failing = Pick<Exchange, 'requestId'>;
 /** Replaces an unexpected error by one for callers. @param exchange whose answer the error is part of */
 export type MaskFor = (error: unknown, exchange: Failing) => GraphQLError;
 
-interface ErrorPolicyParts {
-  readonly log: Logger;
-  /** Whether the only caller is the operator, who then gets the operators' messages. */
-  readonly forOperator?: boolean | undefined;
-}
-
 export type ErrorPolicy = ReturnType<typeof createErrorPolicy>;
 
 /** Decides how errors reach callers. Refusals have the status that `accept` requires (GraphQL over HTTP, 6.4). */
-export function createErrorPolicy({ log, forOperator }: ErrorPolicyParts) {
-  const mask = maskUnexpected(log, forOperator ? withOperatorMessage : maskOperatorErrors(log));
+export function createErrorPolicy(log: Logger) {
+  const mask = maskUnexpected(log);
 
   const refuse = (
     exchange: Exchange,
@@ -93,31 +87,20 @@ function coded(error: GraphQLError): GraphQLError {
   return error;
 }
 
-/** Returns the error that a caller gets for one whose message is for the operator. @param origin the latter */
-type OperatorMask = (error: GraphQLError, origin: OperatorError, exchange: Failing) => GraphQLError;
+const UNAVAILABLE = 'the recruiting service was reported to a caller as temporarily unavailable';
 
-/** Logs the message for the operator, in one line of a request, and gives callers the id of the request. */
-function maskOperatorErrors(log: Logger): OperatorMask {
+function maskUnexpected(log: Logger): MaskFor {
   const reported = new WeakSet<Failing>();
-  return (error, origin, exchange) => {
-    const { message, needsOperator } = origin;
+  /** Logs the message for the operator, in one line of a request, and gives callers the id of the request. */
+  const maskOperatorError = (error: GraphQLError, origin: OperatorError, exchange: Failing) => {
     const { requestId } = exchange;
     if (!reported.has(exchange)) {
       reported.add(exchange);
-      log[needsOperator ? 'error' : 'warn']({ requestId, err: origin }, UNAVAILABLE);
+      log[origin.needsOperator ? 'error' : 'warn']({ requestId, err: origin }, UNAVAILABLE);
     }
-    const forCaller = error.message === message ? messageForCallers(origin) : undefined;
+    const forCaller = error.message === origin.message ? messageForCallers(origin) : undefined;
     return withId(error, requestId, forCaller);
   };
-}
-
-const UNAVAILABLE = 'the recruiting service was reported to a caller as temporarily unavailable';
-
-/** The message of an interrupted drain contains only facts of its cause that callers may read. */
-const withOperatorMessage: OperatorMask = (error, { message }) =>
-  error.message === message ? error : withMessage(error, `${error.message} ${message}`);
-
-function maskUnexpected(log: Logger, maskOperatorError: OperatorMask): MaskFor {
   const logged = (cause: unknown, { requestId }: Failing): string => {
     log.error({ requestId, err: cause }, 'unexpected error');
     return requestId;

@@ -17,8 +17,6 @@ export interface Setup {
   readonly added?: CheckedConfig | undefined;
   readonly machine: Machine;
   readonly log: Logger;
-  /** Whether others send requests. Default: true. */
-  readonly hasCallers?: boolean;
   readonly closeAtEnd: CloseAtEnd;
 }
 
@@ -31,7 +29,7 @@ export type CloseAtEnd = <T extends { close(): Promise<void> }>(part: T) => T;
  * @throws Error with a message for the operator
  */
 export async function openGateway(setup: Setup): Promise<Gateway> {
-  const { config, added, hasCallers, closeAtEnd } = setup;
+  const { config, added, closeAtEnd } = setup;
   return closeAtEnd(
     await createGateway({
       ...(await managedParts(setup)),
@@ -41,7 +39,6 @@ export async function openGateway(setup: Setup): Promise<Gateway> {
       plugins: added?.plugins,
       additions: added,
       isSandbox: config.recruitingUrl === undefined,
-      hasCallers,
     }),
   );
 }

@@ -41,7 +41,7 @@ test.each([
   ['export persons --fields id --limit 0', /--limit.* whole number from 1 to/],
   ['export persons --fields id --limit 1e3', /--limit.* whole number/],
   ['export persons --fields id --format xml', /--format.* ndjson, csv/],
-  ['export persons --fields id', /RECRUITING_URL is not set/],
+  ['export persons --fields id', /--url <gateway>/],
   ['export persons', /--fields <selection>/],
   ['serve --port 1', /--port/],
   ['schema', /print/],

@@ -3,8 +3,10 @@ import { resolve } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startService } from '../service/service.ts';
 import { blockWith } from '../support/docs/documents.ts';
-import { runHere } from '../support/gateway/run-here.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
+import { serveHere } from '../support/gateway/run-here.ts';
 import { servedOffline } from '../support/gateway/served.ts';
+import { settingsOver } from '../support/gateway/settings-over.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -15,12 +17,12 @@ beforeAll(() => {
 afterAll(() => folder[Symbol.dispose]());
 
 test('the fields of the README and of docs/extending.md are those of every person, also beside its plugin', async () => {
-  const greetings = await exported(blockWith('README.md', 'greeting'), 'firstName greeting');
+  const greetings = await people(blockWith('README.md', 'greeting'), 'firstName greeting');
   for (const { firstName, greeting } of greetings) expect(greeting).toBe(`Dear ${firstName}`);
   const initials = blockWith('docs/extending.md', "selectionSet: '{ firstName }'");
-  for (const { firstName, initial } of await exported(initials, 'firstName initial'))
+  for (const { firstName, initial } of await people(initials, 'firstName initial'))
     expect(initial).toBe(firstName!.charAt(0));
-  await exported(blockWith('docs/extending.md', 'useResponseCache'), 'id');
+  await people(blockWith('docs/extending.md', 'useResponseCache'), 'id');
 });
 
 test('the adapters.json of docs/schema.md decides, skips and finds what its table says', () => {
@@ -51,21 +53,17 @@ test('the adapters.json of docs/schema.md decides, skips and finds what its tabl
 
 let files = 0;
 
-/** Exports the people of a service through a gateway with this configuration. */
-async function exported(config: string, fields: string): Promise<Record<string, string>[]> {
+/** Asks a gateway with this configuration for all people of a service. */
+async function people(config: string, fields: string) {
   // Node loads each file once.
   const file = folder.file(`${(files += 1)}.config.ts`);
   writeFileSync(file, config);
   await using service = await startService();
-  const { code, stdout, stderr } = await runHere(['export', 'persons', '--fields', fields], {
+  await using gateway = await serveHere({
+    ...settingsOver(service, { file: () => `${file}.db` }),
     GATEWAY_CONFIG: file,
-    RECRUITING_URL: service.url,
-    TOKEN_LINK: service.tokenLink,
-    TOKEN_STORE: `sqlite:${file}.db`,
   });
-  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('137 records') });
-  return stdout
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Record<string, string>);
+  const { data } = await askAt(gateway.url, `{ allPersons { ${fields} } }`);
+  expect(data).toMatchObject({ allPersons: { length: 137 } });
+  return data!['allPersons'] as Record<string, string>[];
 }

@@ -1,9 +1,8 @@
 /** What `export` writes, and what it says and returns. */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { recordFormat } from '../../src/export/format.ts';
-import { startService } from '../service/service.ts';
+import { recordFormat } from '../../src/export/write.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startFront, type Front } from '../support/gateway/front.ts';
 import { rawJson } from '../additions/people.ts';
@@ -194,50 +193,6 @@ test('a key decides what is exported, from a production gateway with small windo
   const clear = await run('persons', 'id', plain, { EXPORT_API_KEY: 'secret-key' });
   expect(clear).toMatchObject({ code: 2, stderr: expect.stringContaining('https://') });
   expect(clear.stderr).not.toContain('secret-key');
-});
-
-test('the service of the settings is exported beside a gateway on the same token store, whole, and without the limits of callers', async () => {
-  await using service = await startService({ schema: 'rich', expiresIn: 3 });
-  const env = {
-    RECRUITING_URL: service.url,
-    RECRUITING_SCHEMA: 'schema/rich.graphql',
-    TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
-    AUTH_API_KEYS: `portal:${'0'.repeat(64)}:read`,
-    ALLOWED_HOSTS: 'hr.example.com',
-    INTROSPECTION: 'off',
-    TRUSTED_DOCUMENTS: folder.file('trusted.json'),
-    TRUSTED_DOCUMENTS_ONLY: 'true',
-    DRAIN_MAX_ITEMS: '1',
-    PAGES_PER_MINUTE: '1',
-  };
-  writeFileSync(env.TRUSTED_DOCUMENTS, '{"abc":"{ __typename }"}');
-  const vacancies = (more = {}) =>
-    runHere(['export', 'vacancies', '--fields', 'allCandidates { id }'], { ...env, ...more });
-  const empty = await vacancies();
-  expect(empty).toEqual({
-    code: 1,
-    stdout: '',
-    stderr: expect.stringMatching(/tokens import <link>/),
-  });
-  // The link is imported as by `serve`, and callers need no credential.
-  const { code, stdout, stderr } = await vacancies({
-    TOKEN_LINK: service.tokenLink,
-    LOG_LEVEL: 'info',
-  });
-  expect({ code, stderr }).toEqual({
-    code: 0,
-    stderr: expect.stringContaining('\n64 records, in '),
-  });
-  expect(stderr).toMatch(/^\[.*\] INFO: /m);
-  expect(stderr).not.toContain('Trying again');
-  expect(stdout).toContain('},{"id":');
-  // Two exports at the same time, each of which needs a refresh: one exchange serves both, and no token is lost.
-  const both = await Promise.all([
-    vacancies(),
-    runHere(['export', 'persons', '--fields', 'id'], env),
-  ]);
-  expect(both.map((each) => each.code)).toEqual([0, 0]);
-  expect((await runHere(['tokens', 'status'], env)).stdout).not.toMatch(/lost|uncertain/);
 });
 
 test('a line each 10 seconds says how many records were written, and the last one how long it took', async () => {

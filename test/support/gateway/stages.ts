@@ -8,7 +8,7 @@ import { recordingLog } from './recording-log.ts';
 /** Handles requests by this stage alone, with the errors and the log of a gateway. */
 export function handlerOf(stage: Stage) {
   const { log, logged } = recordingLog();
-  const errors = createErrorPolicy({ log });
+  const errors = createErrorPolicy(log);
   const handler = createHandler({
     schema: buildSchema('type Query { any: Int }'),
     plugins: [plugin(errors, stage)],
