@@ -54,13 +54,9 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
     },
 
     /** Refuses an operation above MAX_DEPTH, MAX_ALIASES or MAX_TOKENS. */
-    enforceLimits: (({ exchange, operation: { excess } }) => {
-      if (excess === 'broken' || excess.length === 0) return;
-      const tooMuch = isRouter(exchange)
-        ? excess.filter(({ isAllowedForRouters }) => !isAllowedForRouters)
-        : excess;
-      if (tooMuch.length === 0) return;
-      throw tooComplex(tooMuch.map(({ message }) => message).join(' '));
+    enforceLimits: (({ exchange, operation }) => {
+      const excess = operation.excess(isRouter(exchange));
+      if (excess.length > 0) throw tooComplex(excess.join(' '));
     }) satisfies Check,
 
     /** Refuses `_service { sdl }` if introspection is off, unless the caller is a router. */

@@ -3,12 +3,12 @@ import {
   Kind,
   parse,
   type DocumentNode,
+  type FieldNode,
   type OperationDefinitionNode,
-  type SelectionNode,
   type SelectionSetNode,
 } from 'graphql';
+import { keyOf } from '../engine/syntax.ts';
 import { codedError } from '../errors.ts';
-import { fieldsBelow, selectedFields } from '../engine/selected-fields.ts';
 import { fragmentsOf, type Fragments } from '../selections.ts';
 
 export interface Limits {
@@ -17,60 +17,107 @@ export interface Limits {
   readonly maxAliases: number;
 }
 
-/** A limit that a document exceeds. */
-export interface Excess {
-  /** Says which limit is exceeded, the actual value, and what to do. */
-  readonly message: string;
-  /** Whether routers may exceed it: they send one request for many callers, with aliases. */
-  readonly isAllowedForRouters: boolean;
-}
-
 /** Per document, all operations together: what validation and planning cost. */
 const MAX_SELECTIONS = 10_000;
-/** Selections of one field at one position of the answer: validation compares every two, and everything below them. */
+/** Selections of one field at one place of the answer: validation compares every two, and everything below them. */
 const MAX_REPEATS = 100;
 
-/**
- * Finds the limits that a document exceeds; `broken` if its fragments cannot be measured.
- *
- * All operations are measured, since all of them are validated.
- */
-export function excessOf(
-  document: DocumentNode,
-  { maxDepth, maxAliases }: Limits,
-): readonly Excess[] | 'broken' {
-  const fragments = fragmentsOf(document);
-  const sizes = measure(document, fragments);
-  if (!sizes) return 'broken';
-  const counted = 'those of a fragment counted wherever it is spread';
-  const excess = [...sizes.values()].flatMap(({ depth, aliases }) => [
-    ...tooMuch(
-      depth > maxDepth,
-      `The operation is ${depth} levels deep; at most ${maxDepth} are allowed (MAX_DEPTH). Request the deeper fields in another operation.`,
-    ),
-    ...tooMuch(
-      aliases > maxAliases,
-      `The operation has ${aliases} aliases, ${counted}; at most ${maxAliases} are allowed (MAX_ALIASES). Split the operation.`,
-      true,
-    ),
-  ]);
-  const selections = [...sizes.values()].reduce((sum, size) => sum + size.selections, 0);
-  if (selections > MAX_SELECTIONS) {
-    const message = `The document has ${selections} fields, ${counted}; at most ${MAX_SELECTIONS} are allowed. Request less at a time.`;
-    return tooMuch(true, message);
-  }
-  const repeated = [...sizes.keys()].flatMap((operation) => {
-    const { name, times } = mostRepeatedField(operation, fragments);
-    return tooMuch(
-      times > MAX_REPEATS,
-      `The field "${name}" is selected ${times} times at one place of the answer; at most ${MAX_REPEATS} are allowed. Select it once, with everything below it.`,
-    );
-  });
-  return [...excess, ...repeated];
+/** The size of a document, of whose operations the largest counts: all of them are validated. */
+export interface Size {
+  /** Fields, inline fragments and fragment spreads of all operations; not all of them above MAX_SELECTIONS. */
+  selections: number;
+  aliases: number;
+  /** `__schema` and `__type` count as one level: validation limits introspection. */
+  depth: number;
+  /** The key that is selected most often at one place of the answer. */
+  repeated: { readonly key: string; readonly times: number };
 }
 
-function tooMuch(isTooMuch: boolean, message: string, isAllowedForRouters = false): Excess[] {
-  return isTooMuch ? [{ message, isAllowedForRouters }] : [];
+/** Measures a document. The contents of a fragment count wherever it is spread. */
+export function sizeOf(document: DocumentNode): Size {
+  const fragments = fragmentsOf(document);
+  const size: Size = { selections: 0, aliases: 0, depth: 0, repeated: { key: '', times: 0 } };
+  for (const definition of document.definitions) {
+    if (definition.kind === Kind.OPERATION_DEFINITION) measure(definition, fragments, size);
+  }
+  return size;
+}
+
+/** Measures an operation place by place of the answer, until it is too large. */
+function measure(
+  { selectionSet }: OperationDefinitionNode,
+  fragments: Fragments,
+  size: Size,
+): void {
+  let aliases = 0;
+  const places: Place[] = [{ depth: 1, sets: [selectionSet] }];
+  for (let place = places.pop(); place; place = places.pop()) {
+    const { depth, sets } = place;
+    const fields: FieldNode[] = [];
+    for (let set = sets.pop(); set; set = sets.pop()) {
+      for (const selection of set.selections) {
+        size.selections += 1;
+        if (size.selections > MAX_SELECTIONS) return;
+        const isSpread = selection.kind === Kind.FRAGMENT_SPREAD;
+        const inner = isSpread ? fragments.get(selection.name.value) : selection;
+        if (selection.kind === Kind.FIELD) fields.push(selection);
+        else if (inner?.selectionSet) sets.push(inner.selectionSet);
+      }
+    }
+    size.depth = Math.max(size.depth, depth);
+    // Routers send several `_entities` fields, and the number of representations is limited instead.
+    aliases += fields.filter(({ alias, name }) => alias && name.value !== '_entities').length;
+    for (const [key, uses] of Map.groupBy(fields, keyOf)) {
+      if (uses.length > size.repeated.times) size.repeated = { key, times: uses.length };
+      const below = uses.flatMap((use) => use.selectionSet ?? []);
+      const isIntrospection = /^__(schema|type)$/.test(uses[0]!.name.value);
+      if (below.length > 0) {
+        places.push({ depth: isIntrospection ? -Infinity : depth + 1, sets: below });
+      }
+    }
+  }
+  size.aliases = Math.max(size.aliases, aliases);
+}
+
+/** Selections of one object of the answer. */
+interface Place {
+  readonly depth: number;
+  readonly sets: SelectionSetNode[];
+}
+
+/**
+ * Returns the limits that a document exceeds, each as a text that says what to do.
+ *
+ * @param isRouter routers send one request for many callers, with aliases
+ */
+export function excessOf(
+  { selections, aliases, depth, repeated: { key, times } }: Size,
+  { maxDepth, maxAliases }: Limits,
+  isRouter: boolean,
+): readonly string[] {
+  const counted = 'those of a fragment counted wherever it is spread';
+  if (selections > MAX_SELECTIONS) {
+    return [
+      `The document has more than ${MAX_SELECTIONS} fields, ${counted}, which is the limit. Request less at a time.`,
+    ];
+  }
+  const excess: string[] = [];
+  if (depth > maxDepth) {
+    excess.push(
+      `The operation is ${depth} levels deep; at most ${maxDepth} are allowed (MAX_DEPTH). Request the deeper fields in another operation.`,
+    );
+  }
+  if (aliases > maxAliases && !isRouter) {
+    excess.push(
+      `The operation has ${aliases} aliases, ${counted}; at most ${maxAliases} are allowed (MAX_ALIASES). Split the operation.`,
+    );
+  }
+  if (times > MAX_REPEATS) {
+    excess.push(
+      `The field "${key}" is selected ${times} times at one place of the answer; at most ${MAX_REPEATS} are allowed. Select it once, with everything below it.`,
+    );
+  }
+  return excess;
 }
 
 /** Makes a function that parses a text and stops at too many tokens, so that a huge text is never parsed whole. */
@@ -94,102 +141,4 @@ export function tooComplex(message: string): GraphQLError {
     // As for validation errors: `spec` keeps the status 200 for callers that accept application/json.
     extensions: { http: { status: 400, spec: true } },
   });
-}
-
-/** The size of an operation. The contents of a fragment count at each spread. */
-interface Size {
-  /** Fields, inline fragments and fragment spreads. */
-  readonly selections: number;
-  readonly aliases: number;
-  /** `__schema` and `__type` count as one level: validation limits introspection. */
-  readonly depth: number;
-}
-
-const NOTHING: Size = { selections: 0, aliases: 0, depth: 0 };
-
-/**
- * Measures each operation. Each fragment is measured once, however often it is spread, so ten fragments that each spread
- * the next one twice are measured quickly although they expand to a thousand times their size.
- *
- * @returns undefined if fragments contain themselves, share a name or are not spread
- */
-function measure(
-  { definitions }: DocumentNode,
-  fragments: Fragments,
-): ReadonlyMap<OperationDefinitionNode, Size> | undefined {
-  const measured = new Map<string, Size>();
-  const open = new Set<string>();
-  let hasCircle = false;
-
-  const ofFragment = (name: string): Size => {
-    const known = measured.get(name);
-    const fragment = fragments.get(name);
-    if (known || !fragment) return known ?? NOTHING;
-    if (open.has(name)) {
-      hasCircle = true;
-      return NOTHING;
-    }
-    open.add(name);
-    const size = ofSelections(fragment.selectionSet);
-    open.delete(name);
-    measured.set(name, size);
-    return size;
-  };
-
-  const ofSelections = ({ selections }: SelectionSetNode): Size =>
-    selections.map(ofSelection).reduce(
-      (sum, size) => ({
-        selections: sum.selections + size.selections,
-        aliases: sum.aliases + size.aliases,
-        depth: Math.max(sum.depth, size.depth),
-      }),
-      NOTHING,
-    );
-
-  const ofSelection = (selection: SelectionNode): Size => {
-    const inside =
-      selection.kind === Kind.FRAGMENT_SPREAD
-        ? ofFragment(selection.name.value)
-        : selection.selectionSet
-          ? ofSelections(selection.selectionSet)
-          : NOTHING;
-    const size = { ...inside, selections: inside.selections + 1 };
-    if (selection.kind !== Kind.FIELD) return size;
-    const name = selection.name.value;
-    // Not counted: routers send several `_entities` fields, and the number of representations is limited instead.
-    const isCounted = selection.alias !== undefined && name !== '_entities';
-    const isIntrospection = name === '__schema' || name === '__type';
-    return {
-      ...size,
-      aliases: inside.aliases + Number(isCounted),
-      depth: isIntrospection ? 1 : inside.depth + 1,
-    };
-  };
-
-  const operations = definitions.filter((each) => each.kind === Kind.OPERATION_DEFINITION);
-  const sizes = new Map(
-    operations.map((operation) => [operation, ofSelections(operation.selectionSet)]),
-  );
-  const spread = definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION).length;
-  return hasCircle || measured.size < spread ? undefined : sizes;
-}
-
-/**
- * Finds the field that an operation selects most often at one position of the answer. Call it only for a measured
- * operation: its time grows with the operation's selections.
- */
-function mostRepeatedField(
-  { selectionSet }: OperationDefinitionNode,
-  fragments: Fragments,
-): { readonly name: string; readonly times: number } {
-  let most = { name: '', times: 0 };
-  const places = [selectedFields(selectionSet, fragments)];
-  for (let place = places.pop(); place; place = places.pop()) {
-    for (const field of place) {
-      const { key, uses } = field;
-      if (uses.length > most.times) most = { name: key, times: uses.length };
-      places.push(fieldsBelow(field, fragments));
-    }
-  }
-  return most;
 }

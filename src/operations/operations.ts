@@ -9,24 +9,15 @@ import {
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { badRequest } from '../errors.ts';
-import type { ScopedUse } from '../schema/field-scopes.ts';
+import type { NamedDocument, ScopedUse } from '../schema/field-scopes.ts';
 import { hasIncremental } from '../schema/incremental-directives.ts';
 import { onlyOperation, visitFields } from '../selections.ts';
-import { excessOf, parseWithin, type Excess, type Limits } from './limits.ts';
-import { validationErrors } from './validation.ts';
+import { excessOf, parseWithin, sizeOf, type Limits, type Size } from './limits.ts';
+import { hasBrokenFragments, validationErrors, type ValidationRules } from './validation.ts';
 
-interface OperationRules<Plan> extends Limits {
-  /** The offered schema for requests; the served one for what added fields delegate. */
-  readonly schema: GraphQLSchema;
-  /** If false, `errors` has an error for each introspection field, and messages suggest no names. */
-  readonly introspection: boolean;
-  /** See `validationErrors`. */
-  readonly allowsReservedNames?: boolean;
+interface OperationRules<Plan> extends Limits, ValidationRules {
   /** Finds the fields of an operation that need scopes. Default: no field does. */
-  readonly scopedUses?: (
-    document: DocumentNode,
-    operation: OperationDefinitionNode,
-  ) => readonly ScopedUse[];
+  readonly scopedUses?: (operation: NamedDocument) => readonly ScopedUse[];
   readonly compile?: (operation: Omit<CheckedOperation, 'plan'>) => Plan;
 }
 
@@ -43,19 +34,20 @@ const KEPT = { max: 1_000, maxSize: 500_000 };
 /** Keeps checked operations by their text. A text that does not parse is not kept. */
 export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<Plan> {
   const parse = parseWithin(rules.maxTokens);
-  const documents = new LRUCache<string, CheckedDocument<Plan>>({
+  const kept = new LRUCache<string, readonly CheckedOperation<Plan>[]>({
     ...KEPT,
     sizeCalculation: (_, text) => text.length,
   });
   const texts = new WeakMap<DocumentNode, string>();
   const find = (text: string, operationName: unknown) => {
-    let document = documents.get(text);
-    if (!document) {
-      document = new CheckedDocument(parse(text), rules);
-      documents.set(text, document);
-      texts.set(document.node, text);
+    let operations = kept.get(text);
+    if (!operations) {
+      const document = parse(text);
+      operations = operationsOf(document, rules);
+      kept.set(text, operations);
+      texts.set(document, text);
     }
-    return document.select(operationName);
+    return selected(operations, operationName);
   };
   return {
     find,
@@ -67,6 +59,48 @@ export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<
   };
 }
 
+function operationsOf<Plan>(
+  document: DocumentNode,
+  rules: OperationRules<Plan>,
+): readonly CheckedOperation<Plan>[] {
+  const isBroken = hasBrokenFragments(rules.schema, document);
+  const checked: CheckedDocument<Plan> = {
+    document,
+    rules,
+    isIncremental: hasIncremental(document),
+    size: isBroken ? undefined : sizeOf(document),
+    isValid: false,
+  };
+  return document.definitions
+    .filter((definition) => definition.kind === Kind.OPERATION_DEFINITION)
+    .map((operation) => new CheckedOperation(operation, checked));
+}
+
+function selected<Plan>(
+  operations: readonly CheckedOperation<Plan>[],
+  operationName: unknown,
+): CheckedOperation<Plan> {
+  const isOpen = operationName === undefined || operationName === null;
+  const named = operations.findLast(({ name }) => name === operationName);
+  const found = isOpen && operations.length === 1 ? operations[0] : named;
+  if (found) return found;
+  const names = operations.map(({ name }) => name ?? 'one without a name');
+  throw badRequest(
+    `Say with operationName which operation to run; there is ${names.join(', ') || 'none'}.`,
+  );
+}
+
+/** What the operations of a document share. */
+interface CheckedDocument<Plan> {
+  readonly document: DocumentNode;
+  readonly rules: OperationRules<Plan>;
+  /** Whether the document has a `@stream`. */
+  readonly isIncremental: boolean;
+  /** Undefined if its fragments are broken. */
+  readonly size: Size | undefined;
+  isValid: boolean;
+}
+
 /**
  * One operation of a document, with everything that depends on neither its variables nor its caller. It is made once
  * and kept, so a request with a known text is not parsed, visited or validated again.
@@ -76,21 +110,17 @@ export class CheckedOperation<Plan = unknown> {
   /** The definition that `operationName` selects. */
   readonly operation: OperationDefinitionNode;
   readonly type: OperationTypeNode;
-  /** Whether the document has a `@stream`. */
   readonly isIncremental: boolean;
-  /** The limits that the document exceeds. */
-  readonly excess: readonly Excess[] | 'broken';
   readonly #of: CheckedDocument<Plan>;
   #routerFields: readonly string[] | undefined;
   #scopedUses: readonly ScopedUse[] | undefined;
   #plan: Plan | undefined;
 
   constructor(operation: OperationDefinitionNode, of: CheckedDocument<Plan>) {
-    this.document = of.node;
+    this.document = of.document;
     this.operation = operation;
     this.type = operation.operation;
     this.isIncremental = of.isIncremental;
-    this.excess = of.excess;
     this.#of = of;
   }
 
@@ -98,15 +128,20 @@ export class CheckedOperation<Plan = unknown> {
     return this.operation.name?.value;
   }
 
-  /** The fields for routers (`_service` and `_entities`) that it selects. */
+  /** Returns the limits that the document exceeds: see `excessOf`. */
+  excess(isRouter: boolean): readonly string[] {
+    const { size, rules } = this.#of;
+    return size ? excessOf(size, rules, isRouter) : [];
+  }
+
+  /** The fields for routers that it selects, `_service` and `_entities`: a type may lead back to the root. */
   get routerFields(): readonly string[] {
-    return (this.#routerFields ??= findRouterFields(this, this.#of.rules.schema));
+    return (this.#routerFields ??= routerFieldsOf(this, this.#of.rules.schema));
   }
 
   /** The fields that need scopes, of an operation that is valid. */
   get scopedUses(): readonly ScopedUse[] {
-    const { scopedUses } = this.#of.rules;
-    return (this.#scopedUses ??= scopedUses?.(this.document, this.operation) ?? []);
+    return (this.#scopedUses ??= this.#of.rules.scopedUses?.(this) ?? []);
   }
 
   /**
@@ -114,7 +149,11 @@ export class CheckedOperation<Plan = unknown> {
    * extensions. Read `excess` first: a hostile document can make validation expensive.
    */
   errors(): readonly GraphQLError[] {
-    return this.#of.errors();
+    const { document, rules, size, isValid } = this.#of;
+    if (isValid) return NONE;
+    const errors = validationErrors(document, rules, size === undefined);
+    this.#of.isValid = errors.length === 0;
+    return errors;
   }
 
   /** The result of `compile`, called on first use. An error that it throws is not kept. */
@@ -123,58 +162,16 @@ export class CheckedOperation<Plan = unknown> {
   }
 }
 
-class CheckedDocument<Plan> {
-  readonly node: DocumentNode;
-  readonly rules: OperationRules<Plan>;
-  readonly isIncremental: boolean;
-  readonly excess: readonly Excess[] | 'broken';
-  readonly #operations: readonly CheckedOperation<Plan>[];
-  #isValid = false;
-
-  constructor(node: DocumentNode, rules: OperationRules<Plan>) {
-    this.node = node;
-    this.rules = rules;
-    this.isIncremental = hasIncremental(node);
-    this.excess = excessOf(node, rules);
-    this.#operations = node.definitions
-      .filter((definition) => definition.kind === Kind.OPERATION_DEFINITION)
-      .map((definition) => new CheckedOperation(definition, this));
-  }
-
-  select(operationName: unknown): CheckedOperation<Plan> {
-    const [only, ...others] = this.#operations;
-    const isOpen = operationName === undefined || operationName === null;
-    const named = this.#operations.findLast(({ name }) => name === operationName);
-    const selected = isOpen && others.length === 0 ? only : named;
-    if (selected) return selected;
-    const names = this.#operations.map(({ name }) => name ?? 'one without a name');
-    throw badRequest(
-      `Say with operationName which operation to run; there is ${names.join(', ') || 'none'}.`,
-    );
-  }
-
-  /** Errors are not kept: each has a stack, and whoever gets one may change it. */
-  errors(): readonly GraphQLError[] {
-    if (this.#isValid) return NONE;
-    const hasBrokenFragments = this.excess === 'broken';
-    const errors = validationErrors(this.node, { ...this.rules, hasBrokenFragments });
-    this.#isValid = errors.length === 0;
-    return errors;
-  }
-}
-
 const NONE: readonly GraphQLError[] = [];
 
-/** Finds the fields for routers that an operation selects, under any alias: a schema may lead back to the root type. */
-function findRouterFields(
+/** A service may have fields of these names in other types than the root. */
+function routerFieldsOf(
   { document, operation }: CheckedOperation,
   schema: GraphQLSchema,
 ): readonly string[] {
-  const root = schema.getQueryType();
   const fields = new Set<string>();
   visitFields(schema, onlyOperation(document, operation).document, ({ name }, parent) => {
-    const isForRouters = name.value === '_service' || name.value === '_entities';
-    if (isForRouters && parent === root) fields.add(name.value);
+    if (parent === schema.getQueryType()) fields.add(name.value);
   });
-  return [...fields];
+  return ['_service', '_entities'].filter((name) => fields.has(name));
 }

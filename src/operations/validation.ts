@@ -8,42 +8,49 @@ import {
   specifiedRules,
   UniqueFragmentNamesRule,
   validate,
-  type ASTNode,
   type ASTVisitor,
   type DocumentNode,
   type GraphQLSchema,
+  type NameNode,
   type ValidationContext,
 } from 'graphql';
 import { codedError } from '../errors.ts';
 
-interface ValidationRules {
+export interface ValidationRules {
+  /** The offered schema for requests; the served one for what added fields delegate. */
   readonly schema: GraphQLSchema;
   /** If false, introspection is an error, and messages suggest no names. */
   readonly introspection: boolean;
-  /** If true, only errors of fragments are reported: the other rules might not terminate. */
-  readonly hasBrokenFragments: boolean;
   /** Whether the names that the gateway adds to its requests are allowed: added fields delegate with them. Default: false. */
   readonly allowsReservedNames?: boolean | undefined;
 }
 
-/** Validates a document against the specification, the proposal for `@stream`, and reserved names. */
+/**
+ * Validates a document against the specification, the proposal for `@stream`, and reserved names.
+ *
+ * @param isBroken only errors of fragments are reported: what is not measured can make the other rules expensive
+ */
 export function validationErrors(
   document: DocumentNode,
-  rules: ValidationRules,
+  { schema, introspection, allowsReservedNames }: ValidationRules,
+  isBroken: boolean,
 ): readonly GraphQLError[] {
-  const { schema, introspection, hasBrokenFragments } = rules;
-  if (hasBrokenFragments) return validate(schema, document, FRAGMENT_RULES);
-  const all = [
-    ...RULES,
-    ...(rules.allowsReservedNames ? [] : [noReservedNames]),
+  if (isBroken) return validate(schema, document, FRAGMENT_RULES);
+  const rules = [
+    ...specifiedRules,
+    streamRules,
+    ...(allowsReservedNames ? [] : [noReservedNames]),
     ...(introspection ? [] : [NoSchemaIntrospectionCustomRule]),
   ];
-  return validate(schema, document, all, { hideSuggestions: !introspection });
+  return validate(schema, document, rules, { hideSuggestions: !introspection });
+}
+
+/** Whether fragments of a document contain themselves, share a name or are not spread. */
+export function hasBrokenFragments(schema: GraphQLSchema, document: DocumentNode): boolean {
+  return validate(schema, document, FRAGMENT_RULES).length > 0;
 }
 
 const FRAGMENT_RULES = [UniqueFragmentNamesRule, NoUnusedFragmentsRule, NoFragmentCyclesRule];
-
-const RULES = [...specifiedRules, streamRules];
 
 /**
  * Refuses the names that the gateway adds to its requests: they would clash, and the service would report errors in
@@ -52,23 +59,19 @@ const RULES = [...specifiedRules, streamRules];
  * Routers use names that begin with `__`, so of those only `__typename` is reserved.
  */
 function noReservedNames(context: ValidationContext): ASTVisitor {
-  const refuse = (what: string, name: string, node: ASTNode) => {
+  const refuse = (node: NameNode) => {
     const { message, extensions } = codedError(
       'BAD_USER_INPUT',
-      `The ${what} ${name} is reserved, like all names that begin with "_rs". Choose another name.`,
+      `The name ${node.value} is reserved, like all names that begin with "_rs". Choose another name.`,
     );
     context.reportError(new GraphQLError(message, { extensions, nodes: [node] }));
   };
   return {
-    Field: (node) => {
-      const alias = node.alias?.value;
-      if (alias === undefined) return;
-      const isOther = alias === '__typename' && node.name.value !== '__typename';
-      if (isOther || alias.startsWith('_rs')) refuse('alias', alias, node);
+    Field: ({ alias, name }) => {
+      if (alias?.value === '__typename' && name.value !== '__typename') refuse(alias);
     },
-    VariableDefinition: (node) => {
-      const name = node.variable.name.value;
-      if (name.startsWith('_rs')) refuse('variable', name, node);
+    Name: (node) => {
+      if (node.value.startsWith('_rs')) refuse(node);
     },
   };
 }

@@ -17,6 +17,12 @@ import { fieldAt, objectTypesOf, type DerivedField } from './derived.ts';
  */
 export type ScopesByPlace = ReadonlyMap<string, readonly string[]>;
 
+/** An operation of a document. */
+export interface NamedDocument {
+  readonly document: DocumentNode;
+  readonly operation: OperationDefinitionNode;
+}
+
 /** A field of an operation that needs a scope. */
 export interface ScopedUse {
   readonly node: FieldNode;
@@ -65,8 +71,8 @@ export function addScopes(
 export function scopedUsesIn(
   schema: GraphQLSchema,
   places: ScopesByPlace,
-): (document: DocumentNode, operation: OperationDefinitionNode) => readonly ScopedUse[] {
-  return (document, operation) =>
+): (operation: NamedDocument) => readonly ScopedUse[] {
+  return ({ document, operation }) =>
     places.size === 0 ? [] : usesIn(schema, places, onlyOperation(document, operation).document);
 }
 
