@@ -113,7 +113,7 @@ export async function createGateway(parts: GatewayParts) {
     send: upstream.send,
     memory,
     clock,
-    tokenSet: () => tokens.set,
+    tokenSet: () => tokens.state?.set,
     telemetry: telemetry.reading({
       drains: () => engine.drainLoad,
       answerBytes: () => memory.bytes,
@@ -150,7 +150,7 @@ export async function createGateway(parts: GatewayParts) {
   };
 
   let isStopping = false;
-  const paths = createPaths(() => tokens.present && !isStopping);
+  const paths = createPaths(() => tokens.state !== null && !isStopping);
   const origin = createOrigin(config.corsOrigins);
   const graphiql = createGraphiql({
     enabled: config.graphiql,

@@ -33,7 +33,8 @@ export const USAGE_ERROR = 2;
 
 /** The exit code of a command that ended with this error. */
 export function exitCodeOf(error: unknown): number {
-  if (error instanceof OperatorMistake) return USAGE_ERROR;
+  const isMistake = [error, (error as Error).cause].some((it) => it instanceof OperatorMistake);
+  if (isMistake) return USAGE_ERROR;
   return error instanceof CommandError ? error.exitCode : 1;
 }
 

@@ -27,7 +27,7 @@ type TokenReport = ReturnType<typeof reportOn>;
 /** What `tokens status` reports. Contains no secrets. The facts about tokens are absent if the store has none. */
 function reportOn({ state, now, store, emergency }: ReadTokens) {
   const waiting = emergency.read().filter((file) => mayBeNewer(file, state));
-  const facts = { now, isUnsaved: waiting.length > 0, isUnauthorized: false };
+  const facts = { now, isUnsaved: waiting.length > 0 };
   // The next start, or `tokens recover`, saves the pair that waits.
   const troubles: Trouble[] = !state && facts.isUnsaved ? ['unsaved'] : troublesOf(state, facts);
   return {

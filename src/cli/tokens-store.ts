@@ -1,10 +1,10 @@
 import type { Dispatcher } from 'undici';
 import { readSettings, type Config } from '../config.ts';
 import type { Emergency } from '../tokens/emergency.ts';
-import { foreignStore, storeProblem } from '../tokens/errors.ts';
+import { storeError } from '../tokens/errors.ts';
 import { TokenHolder } from '../tokens/holder.ts';
 import type { RecruitingTokens } from '../tokens/service.ts';
-import type { Reading, TokenStore } from '../tokens/store.ts';
+import { checkService, type Reading, type TokenStore } from '../tokens/store.ts';
 import { emergencyFor, holderParts, openTokenStore } from '../setup/custody.ts';
 import { STEPS } from '../setup/wording.ts';
 import { CommandError, commandLog, exitCodeOf, type Terminal } from './terminal.ts';
@@ -30,10 +30,7 @@ export async function readTokens(terminal: Terminal): Promise<ReadTokens> {
   const { config, store, emergency } = opened;
   try {
     const reading = await store.read();
-    const { state } = reading;
-    if (state && config.recruitingUrl !== undefined && state.service !== config.recruitingUrl) {
-      throw foreignStore(store, state, config.recruitingUrl);
-    }
+    if (config.recruitingUrl !== undefined) checkService(reading.state, config.recruitingUrl);
     // Without its folder nobody knows whether a newer pair waits.
     emergency.read();
     return { ...reading, ...opened };
@@ -101,7 +98,7 @@ const TRYING_TO_SAVE =
 
 /** Explains to the operator why a store cannot be used, and which pairs wait for it on this machine. */
 function unusable(error: unknown, { store, emergency }: OpenStore): CommandError {
-  const problem = storeProblem(error, store);
+  const problem = storeError(error, store);
   const paths = pathsIn(emergency);
   const waiting =
     paths.length > 0 ? ` A pair waits in an emergency file (${paths.join(', ')}): keep it.` : '';

@@ -3,7 +3,7 @@ import { addAbortSignal } from 'node:stream';
 import { text as textOf } from 'node:stream/consumers';
 import { foreignLink, isSecureUrl, readStoreAddress } from '../config/values.ts';
 import { codeOf } from '../errors.ts';
-import { storeProblem } from '../tokens/errors.ts';
+import { storeError } from '../tokens/errors.ts';
 import { causeOf, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
 import type { TokenHolder } from '../tokens/holder.ts';
 import { readLink, readTokenSet } from '../tokens/link.ts';
@@ -154,9 +154,7 @@ export async function tokensRefresh(_options: object, terminal: Terminal): Promi
   });
 }
 
-/** Returns what is held, if it is the newest pair. */
 function held(tokens: HeldTokens): State {
-  tokens.holder.expectReadable();
   const { state } = tokens.holder;
   if (!state) throw noTokens(tokens);
   return state;
@@ -164,7 +162,7 @@ function held(tokens: HeldTokens): State {
 
 /** The first of these troubles that the held set has. */
 function troubleIn({ state, facts }: TokenHolder, troubles: readonly Trouble[]) {
-  const found = troublesOf(state, { ...facts, isUnauthorized: false });
+  const found = troublesOf(state, facts);
   return troubles.find((trouble) => found.includes(trouble));
 }
 
@@ -304,7 +302,7 @@ const NO_ADDRESS =
 async function move({ holder, by }: HeldTokens, state: State, other: TokenStore): Promise<void> {
   const place = async (rule: Rule<'placed' | 'in use'>) => {
     const outcome = await other.update(rule).catch((error: unknown) => {
-      throw storeProblem(error, other);
+      throw storeError(error, other);
     });
     if (outcome === 'placed') return;
     throw new CommandError(

@@ -6,7 +6,7 @@ import type { Dispatcher } from 'undici';
 import type { Config } from '../config.ts';
 import type { StoreAddress } from '../config/values.ts';
 import { emergencyIn, type Emergency } from '../tokens/emergency.ts';
-import { storeProblem } from '../tokens/errors.ts';
+import { storeError } from '../tokens/errors.ts';
 import type { HolderParts } from '../tokens/holder.ts';
 import type { KeeperParts } from '../tokens/keeper.ts';
 import { readLink } from '../tokens/link.ts';
@@ -35,7 +35,7 @@ export function openTokenStore(
   try {
     return openSqliteStore(path, sealer);
   } catch (error) {
-    throw storeProblem(error, { description: `sqlite:${path}` });
+    throw storeError(error, { description: `sqlite:${path}` });
   }
 }
 

@@ -63,9 +63,9 @@ export interface Facts {
   readonly now: number;
   /** The store does not show the newest pair. */
   readonly isUnsaved: boolean;
-  /** The service refused the newest access token, and has not accepted it since. */
-  readonly isUnauthorized: boolean;
-  /** The store could not be read since the start, so that nobody knows whether it has tokens. */
+  /** The service refused the newest access token, and has not accepted it since. Default: false */
+  readonly isUnauthorized?: boolean;
+  /** The store could not be read since the start, so that nobody knows whether it has tokens. Default: false */
   readonly isUnread?: boolean;
 }
 
@@ -80,7 +80,7 @@ export function troublesOf(state: State | null, facts: Facts): Trouble[] {
     uncertain: !lost && isUncertain(state, now),
     unsaved: facts.isUnsaved,
     late: !lost && isLate(state, now),
-    unauthorized: !lost && facts.isUnauthorized,
+    unauthorized: !lost && facts.isUnauthorized === true,
     ending: !lost && endIsNear(state, now) !== undefined,
   };
   return TROUBLES.filter((trouble) => found[trouble]);

@@ -2,17 +2,17 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import type { Emergency } from './emergency.ts';
-import { fatalError, foreignStore, mistakeError, notRefreshedError, storeError } from './errors.ts';
+import { fatalError, mistakeError, notRefreshedError, storeError } from './errors.ts';
 import { underWay, type Facts, type Steps } from './health.ts';
 import type { Pair } from './pair.ts';
 import type { Exchange, TokenService, Unsent } from './service.ts';
 import {
   endAttempt,
-  expired,
   importPair,
   isLive,
   isLost,
   isSpentIfRefused,
+  expired,
   save,
   successor,
   takeClaim,
@@ -21,7 +21,7 @@ import {
   type Rule,
   type State,
 } from './state.ts';
-import type { TokenStore } from './store.ts';
+import { checkService, StoreUnavailable, type TokenStore } from './store.ts';
 
 /*
  * How a single-use refresh token survives a crash
@@ -81,15 +81,15 @@ const LOOK_MS = 200;
 const LAST_TRIES_MS = 5_000;
 const SAVE_AGAIN_MS = 500;
 
-/** What this process holds of the token set, and the exchange of its refresh token. */
+/** What this process holds of the token set, and the exchange of its refresh token. All errors have codes. */
 export class TokenHolder {
   readonly #parts: HolderParts;
   #state: State | null = null;
   /** Whether the last reading or writing of the store showed the held pair. */
   #isShown = true;
-  #isRead = false;
   /** Whether the held pair, which the store lacks, lies in an emergency file. */
   #isInFile = false;
+  #isRead = false;
   /** The store's clock minus `elapsed`. */
   #ahead: number;
   #looking: Promise<State | null> | undefined;
@@ -110,92 +110,104 @@ export class TokenHolder {
     return this.#parts.clock.elapsed() + this.#ahead;
   }
 
-  get facts(): Omit<Facts, 'isUnauthorized'> {
+  get facts(): Facts {
     return { now: this.now, isUnsaved: !this.#isShown, isUnread: !this.#isRead };
   }
 
-  /** @throws the coded error of a set that cannot be refreshed */
+  /** The held set, if it can be refreshed. @throws TOKENS_MISSING, TOKENS_LOST */
   usable(): State {
     const state = this.#state;
-    const { steps } = this.#parts;
-    if (!state || state.movedTo !== null) throw fatalError('missing', state, steps);
-    if (isLost(state, this.now)) throw fatalError('lost', state, steps);
+    if (!state || state.movedTo !== null) throw this.fatal('missing');
+    if (isLost(state, this.now)) throw this.fatal('lost');
     return state;
+  }
+
+  fatal(trouble: 'missing' | 'lost'): Error {
+    return fatalError(trouble, this.#state, this.#parts.steps);
   }
 
   /**
    * Reads the store, saves what emergency files hold, and puts the held pair back if the store has lost it.
    *
-   * @throws OperatorMistake if the store belongs to another service, or whatever the store throws
+   * @throws if the store fails or belongs to another service, and if an emergency file cannot be read
    */
   look(): Promise<State | null> {
-    return (this.#looking ??= this.#look().finally(() => (this.#looking = undefined)));
+    return (this.#looking ??= this.#look()
+      .catch((error: unknown) => {
+        throw storeError(error, this.#parts.store);
+      })
+      .finally(() => (this.#looking = undefined)));
   }
 
   async #look(): Promise<State | null> {
-    const { store, clock, serviceUrl, log } = this.#parts;
-    this.#keepInFile();
+    const { store, clock, emergency, serviceUrl, log } = this.#parts;
     const before = this.#state;
+    // Tries again for a pair that could not be written when it arrived.
+    if (before && !this.#isShown) this.#isInFile ||= emergency.put(before);
     const { state: read, now } = await store.read();
     this.#isRead = true;
     this.#ahead = now - clock.elapsed();
     // This process has changed the store meanwhile: what was read does not show that it lacks something.
     if (this.#state !== before) return this.#look();
-    if (read && read.service !== serviceUrl) throw foreignStore(store, read, serviceUrl);
+    checkService(read, serviceUrl);
     // It serves, even if what emergency files hold cannot be saved now.
-    if (read && !this.#state) this.#adopt(read);
-    const state = (await this.#saveEmergencies()) ?? read;
-    const held = this.#state;
-    const isBehind = !state || (state.id === held?.id && state.generation < held.generation);
-    if (!held || !isBehind) {
-      if (state) this.#adopt(state);
-      return this.#state;
+    this.#adopt(read);
+    this.#isShown = this.#state === read;
+    let unreadable: string | undefined;
+    for (const file of emergency.read()) {
+      if ('why' in file)
+        unreadable = `${file.path} may hold the newest pair, and cannot be read: ${file.why}`;
+      else if (file.received.service === serviceUrl) await this.#save(file.received, file.path);
     }
-    this.#isShown = false;
-    const stored = await store.update(save(held, this.#parts.by));
-    log.warn({ generation: held.generation }, PUT_BACK);
-    this.#adopt(stored);
+    if (this.#state && !this.#isShown) {
+      await this.#save(this.#state);
+      log.warn({ generation: this.#state.generation }, PUT_BACK);
+    }
+    if (unreadable !== undefined) throw new StoreUnavailable(`the emergency file ${unreadable}`);
     return this.#state;
   }
 
-  /** Tries again for a pair that could not be written when it arrived. */
-  #keepInFile(): void {
-    if (this.#isShown || !this.#state) return;
-    this.#isInFile ||= this.#parts.emergency.put(this.#state);
-  }
-
-  /** Returns what the store has then, if it took one. A file is removed only by who has saved what it holds. */
-  async #saveEmergencies(): Promise<State | undefined> {
-    const { emergency, store, serviceUrl, by, log } = this.#parts;
-    let newest: State | undefined;
-    for (const file of emergency.read()) {
-      if ('why' in file || file.received.service !== serviceUrl) continue;
-      const { path, received } = file;
-      const state = await store.update(save(received, by));
-      // The pair of another store stays where it is.
-      if (state.id !== received.id) continue;
-      emergency.remove(path);
-      if (state.generation === received.generation) {
-        log.warn({ generation: state.generation }, 'the pair of an emergency file was saved');
-      }
-      this.#adopt(state);
-      newest = state;
-    }
-    return newest;
-  }
-
-  #adopt(state: State): void {
+  /** Takes over what the store has, unless the held pair is newer. */
+  #adopt(stored: State | null): void {
     const held = this.#state;
-    const isSameStore = held?.id === state.id;
-    if (isSameStore && state.generation < held.generation) return;
-    const { emergency } = this.#parts;
-    if (!this.#isShown && isSameStore) emergency.remove(emergency.pathOf(held));
-    this.#state = state;
+    if (held && (!stored || (stored.id === held.id && stored.generation < held.generation))) return;
+    this.#state = stored;
     this.#isShown = true;
     this.#isInFile = false;
   }
 
-  /** @throws a coded error if the store fails: the pair may have been imported all the same */
+  /**
+   * Saves a pair that was received. Its emergency file is removed then; the pair of another store stays where it is.
+   *
+   * @param path where it was found. Default: where this process may have put it
+   */
+  async #save(received: State, path?: string): Promise<void> {
+    const { emergency, by, log } = this.#parts;
+    const stored = await this.update(save(received, by));
+    if (stored.id !== received.id) return;
+    emergency.remove(path ?? emergency.pathOf(received));
+    const { generation } = stored;
+    if (path !== undefined && generation === received.generation) log.warn({ generation }, FOUND);
+  }
+
+  /** Changes the store by a rule, and holds what it has then. */
+  async update<T>(rule: Rule<T>): Promise<T> {
+    const { store, serviceUrl } = this.#parts;
+    const { state, result } = await store
+      .update((before, now) => {
+        // Another store may have taken the place of its own since it was read.
+        checkService(before, serviceUrl);
+        const done = rule(before, now);
+        return { ...done, result: { state: done.next ?? before, result: done.result } };
+      })
+      .catch((error: unknown) => {
+        throw storeError(error, store);
+      });
+    this.#adopt(state);
+    return result;
+  }
+
+  /** @throws if the store fails: the pair may have been imported all the same */
   import(pair: Pair, replace: boolean): Promise<Imported> {
     const { serviceUrl: service, by } = this.#parts;
     return this.update(importPair({ pair, service, by, replace }));
@@ -211,7 +223,6 @@ export class TokenHolder {
    * Exchanges the refresh token once; all who call it meanwhile share the exchange.
    *
    * @param evenIfLost sends a token that is lost by all that is known
-   * @throws a coded error
    */
   exchange({ evenIfLost = false } = {}): Promise<State> {
     const begin = () => this.#exchange(evenIfLost);
@@ -228,7 +239,8 @@ export class TokenHolder {
   async #exchange(evenIfLost: boolean): Promise<State> {
     const { service, clock, by, onExchange } = this.#parts;
     const from = evenIfLost && this.#state ? this.#state : this.usable();
-    this.expectReadable();
+    // An emergency file may hold a newer pair. If it cannot be read, nothing is sent.
+    await this.look();
     const attempt = randomUUID();
     const beganAt = this.now;
     const claimedAt = clock.now();
@@ -254,52 +266,19 @@ export class TokenHolder {
     }
   }
 
-  /** @throws a coded error if an emergency file cannot be read: it may hold a newer pair than the held one */
-  expectReadable(): void {
-    try {
-      for (const file of this.#parts.emergency.read()) {
-        if (!('why' in file)) continue;
-        throw new Error(
-          `the emergency file ${file.path} may hold the newest pair, and cannot be read: ${file.why}`,
-        );
-      }
-    } catch (error) {
-      throw storeError(error);
-    }
-  }
-
-  /** Changes the store by a rule, and holds what it has then. @throws a coded error if the store fails */
-  async update<T>(rule: Rule<T>): Promise<T> {
-    const { store, serviceUrl } = this.#parts;
-    const { state, result } = await store
-      .update((before, now) => {
-        // Another store may have taken the place of its own since it was read.
-        if (before && before.service !== serviceUrl) throw foreignStore(store, before, serviceUrl);
-        const done = rule(before, now);
-        return { ...done, result: { state: done.next ?? before, result: done.result } };
-      })
-      .catch((error: unknown) => {
-        throw storeError(error);
-      });
-    if (state) this.#adopt(state);
-    return result;
-  }
-
   async #received(from: State, { pair, flaw }: { pair: Pair; flaw?: string }, at: number) {
-    const { by, log, emergency } = this.#parts;
+    const { log, emergency } = this.#parts;
     if (flaw !== undefined) log.error({ flaw }, UNEXPECTED);
     const next = successor(from, pair, at);
     // Before the store, which can take seconds to fail: a kill in this time must not lose the pair.
     const isInFile = emergency.put(next);
-    const path = emergency.pathOf(next);
     try {
-      const stored = await this.update(save(next, by));
-      // Other tokens may have been imported into an emptied store: the pair stays in its file then.
-      if (stored.id === next.id) emergency.remove(path);
+      await this.#save(next);
       log.info({ generation: next.generation }, 'access token refreshed');
     } catch (error) {
       this.#adopt(next);
       this.#isShown = false;
+      this.#isInFile = isInFile;
       log.fatal({ err: error, isInFile }, 'The new token pair could not be saved.');
     }
     return this.#state ?? from;
@@ -314,7 +293,7 @@ export class TokenHolder {
 
   /** Too early, spent, or another process was first. */
   async #refused(from: State, attempt: string, why: string | undefined): Promise<State> {
-    const { service, steps } = this.#parts;
+    const { service } = this.#parts;
     const newer = await this.#newerThan(from, WINNER_MS).catch(() => undefined);
     if (newer) return newer;
     if (this.now < from.expiresAt) {
@@ -326,7 +305,7 @@ export class TokenHolder {
     const isSpent = !service.check || (this.now >= expiresAt && isSpentIfRefused(from));
     await this.#end(attempt, { kind: isSpent ? 'lost' : 'refused' }, why);
     throw isSpent
-      ? fatalError('lost', this.#state, steps)
+      ? this.fatal('lost')
       : notRefreshedError('the service refused the refresh token: too early, or spent');
   }
 
@@ -338,21 +317,16 @@ export class TokenHolder {
     if (kind !== 'not exchanged') log.error({ outcome: kind, why }, ENDINGS[kind]);
   }
 
-  /** Waits for the pair of another process. @throws a coded error if none comes */
+  /** Waits for the pair of another process. @throws if none comes */
   async #newerThan(from: State, ms: number): Promise<State> {
     const { clock } = this.#parts;
     for (const until = clock.elapsed() + ms; ; await clock.sleep(LOOK_MS)) {
-      const state = await this.look().catch(() => null);
-      if (state && state.generation > from.generation) return state;
-      const isOver = state !== null && !isLive(state.claim, this.now);
-      if (isOver || clock.elapsed() >= until) break;
+      await this.look().catch(() => {});
+      const { generation, claim } = this.#state ?? from;
+      if (generation > from.generation) return this.#state!;
+      const why = claim && isLive(claim, this.now) ? underWay(claim) : NO_PAIR;
+      if (why === NO_PAIR || clock.elapsed() >= until) throw notRefreshedError(why);
     }
-    const claim = this.#state?.claim ?? null;
-    throw notRefreshedError(
-      claim && isLive(claim, this.now)
-        ? underWay(claim)
-        : 'another process has tried, and got no new tokens',
-    );
   }
 
   /** Begins no exchange any more, and waits until the newest pair is in the store or in an emergency file. */
@@ -367,11 +341,15 @@ export class TokenHolder {
   }
 }
 
+const NO_PAIR = 'another process has tried, and got no new tokens';
+
 const STOPPING = 'this process is stopping';
 
 const PUT_BACK =
   'the token store lacked the newest pair, which was put back. Find out who emptied the store or restored a copy of it, or why the ' +
   'database lost a commit.';
+
+const FOUND = 'the pair of an emergency file was saved';
 
 const UNEXPECTED =
   'the service answered a refresh in an unexpected way, and its pair was taken. Report the flaw to the service.';

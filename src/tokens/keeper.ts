@@ -1,5 +1,5 @@
 import { codeOf, OperatorMistake } from '../errors.ts';
-import { fatalError, notRefreshedError, storeError, storeProblem } from './errors.ts';
+import { notRefreshedError } from './errors.ts';
 import { endIsNear, healthOf, lineOn, type TokenHealth } from './health.ts';
 import { TokenHolder, type HolderParts } from './holder.ts';
 import type { Pair } from './pair.ts';
@@ -39,7 +39,7 @@ const PAUSE_MS = 10_000;
  * Opens the keeper of a store. A store that is unavailable now, such as a database server that is down, is read as soon as it is
  * back.
  *
- * @throws Error for the operator if the store cannot be read, or belongs to another service
+ * @throws the coded error of a store that cannot be read, or belongs to another service
  */
 export async function openTokenKeeper(parts: KeeperParts): Promise<TokenKeeper> {
   const keeper = new TokenKeeper(parts);
@@ -50,9 +50,8 @@ export async function openTokenKeeper(parts: KeeperParts): Promise<TokenKeeper> 
 export type { TokenKeeper };
 
 /** Keeps one token set alive: refreshes it ahead of its expiry, and when the service reports that it has expired. */
-class TokenKeeper {
+class TokenKeeper extends TokenHolder {
   readonly #parts: KeeperParts;
-  readonly #holder: TokenHolder;
   readonly #jitter: number;
   readonly #closing = new AbortController();
   /** The newest generation whose access token the service has accepted. */
@@ -68,16 +67,15 @@ class TokenKeeper {
   #told: ReadonlySet<string> = new Set();
 
   constructor(parts: KeeperParts) {
+    super(parts);
     this.#parts = parts;
-    this.#holder = new TokenHolder(parts);
     this.#jitter = parts.jitter ?? Math.random();
   }
 
   async open(): Promise<void> {
-    await this.#holder.look().catch((error: unknown) => {
-      const problem = storeProblem(error, this.#parts.store);
-      if (!(error instanceof StoreUnavailable)) throw problem;
-      this.#report(problem);
+    await this.look().catch((error: Error) => {
+      if (!(error.cause instanceof StoreUnavailable)) throw error;
+      this.#report(error);
     });
     // Requests wait for the first try only: a link that is unavailable would hold them for ever.
     this.#firstImport = this.#importLink().catch((error: Error) => this.#report(error));
@@ -86,22 +84,19 @@ class TokenKeeper {
 
   /** The newest access token; a promise of it until the first import is over. @throws a coded error without one */
   token(): AccessToken | Promise<AccessToken> {
-    const { state } = this.#holder;
+    const { state } = this;
     return state ? tokenOf(state) : this.#patiently(this.#firstToken());
   }
 
   async #firstToken(): Promise<AccessToken> {
     await this.#firstImport;
-    await this.#holder.look().catch((error: unknown) => {
-      throw storeError(error);
-    });
+    await this.look();
     return tokenOf(this.#held());
   }
 
   #held(): State {
-    const { state } = this.#holder;
-    if (!state) throw fatalError('missing', null, this.#parts.steps);
-    return state;
+    if (!this.state) throw this.fatal('missing');
+    return this.state;
   }
 
   /**
@@ -118,7 +113,7 @@ class TokenKeeper {
   ): Promise<AccessToken | undefined> {
     if (replays >= MAX_REPLAYS) return undefined;
     // Another process may have saved a newer pair. If the store fails, what is held decides.
-    await this.#holder.look().catch(() => {});
+    await this.look().catch(() => {});
     const state = this.#held();
     const isOlder = refused.generation !== state.generation;
     // The newest one was refused a moment ago if this request was sent with an older one after it.
@@ -127,13 +122,13 @@ class TokenKeeper {
     }
     if (isOlder) return tokenOf(state);
     // The error of a set that is lost or moved, whatever the detail is.
-    this.#holder.usable();
+    this.usable();
     // After an exchange without an answer, any refusal may mean that the service has processed it.
     const isExpiry = this.#parts.meansExpired?.(detail) ?? true;
-    const isOver = isExpiry || isUncertain(state, this.#holder.now);
+    const isOver = isExpiry || isUncertain(state, this.now);
     if (!isOver || !this.#mayRenew(state)) {
       // Some services end the old access token with an exchange that is under way.
-      const running = this.#holder.underWay();
+      const running = this.underWay();
       return running && this.#patiently(running.then(tokenOf));
     }
     return this.#patiently(this.#renew(state).then(tokenOf));
@@ -141,18 +136,18 @@ class TokenKeeper {
 
   /** Whether the pair was received less than so long ago, or less than half the life of its access token. */
   #isYounger({ savedAt, imported, pair }: State, ms: number): boolean {
-    const age = this.#holder.now - savedAt;
+    const age = this.now - savedAt;
     // A clock that was set back makes an age negative.
     return !imported && age >= 0 && age < Math.min(ms, pair.expiresIn * 500);
   }
 
   /** The service refuses a token that is seconds old: before that is believed, its nodes get a moment to learn of it. */
   async #whileYoung({ previous }: State, replays: number): Promise<AccessToken | undefined> {
-    if (replays === 0 && previous && this.#holder.now < previous.expiresAt) {
+    if (replays === 0 && previous && this.now < previous.expiresAt) {
       return { value: previous.accessToken, generation: previous.generation };
     }
     await this.#parts.clock.sleep(FIRST_REPLAY_MS * 2 ** replays);
-    const { state } = this.#holder;
+    const { state } = this;
     return state ? tokenOf(state) : undefined;
   }
 
@@ -166,11 +161,11 @@ class TokenKeeper {
 
   /** Gets a newer pair than this one, which the service refuses as expired: that of another process, or by a refresh. */
   async #renew(state: State): Promise<State> {
-    const newest = await this.#holder.expire(state);
+    const newest = await this.expire(state);
     // Another process had claimed the exchange, and has saved its pair meanwhile.
     if (newest.generation !== state.generation) return newest;
     // A refresh token that was refused has its times; any other may be sent at once.
-    const { now } = this.#holder;
+    const { now } = this;
     const dueTime = newest.refusals > 0 ? dueAt(newest, now, this.#jitter) : newest.notBefore;
     const wait = dueTime - now;
     if (wait > 0) {
@@ -184,7 +179,7 @@ class TokenKeeper {
     const { clock } = this.#parts;
     if (this.#pause && clock.elapsed() < this.#pause.until) throw this.#pause.error;
     try {
-      return await this.#holder.exchange();
+      return await this.exchange();
     } catch (error) {
       this.#pause = { until: clock.elapsed() + PAUSE_MS, error: error as Error };
       throw error;
@@ -214,7 +209,7 @@ class TokenKeeper {
 
   /** Reports that the service refused a token, and that no other one helps. */
   refused({ generation }: AccessToken): void {
-    if (generation === this.#holder.state?.generation) this.#givenUp = generation;
+    if (generation === this.state?.generation) this.#givenUp = generation;
   }
 
   /**
@@ -224,8 +219,8 @@ class TokenKeeper {
    * @throws a coded error if the store fails (the pair may have been imported all the same), and if the service refuses the
    *   refresh token, or the exchange itself: then the pair is in the store, and is exchanged once that is corrected
    */
-  async import(pair: Pair, replace: boolean): Promise<Imported> {
-    const outcome = await this.#holder.import(pair, replace);
+  override async import(pair: Pair, replace: boolean): Promise<Imported> {
+    const outcome = await super.import(pair, replace);
     this.#pause = undefined;
     this.#nap.abort();
     if (outcome === 'imported') await this.#firstExchange();
@@ -234,30 +229,20 @@ class TokenKeeper {
 
   /** @throws the coded error of what only the operator can correct */
   async #firstExchange(): Promise<void> {
-    const { set } = this.#holder.state!;
+    const { set } = this.state!;
     const failed = await this.#patiently(this.#refresh()).catch((error: unknown) => error);
-    const state = this.#holder.state!;
+    const state = this.state!;
     const isWithdrawn = state.set !== set;
-    if (isWithdrawn || isLost(state, this.#holder.now)) {
-      throw fatalError('lost', state, this.#parts.steps);
+    if (isWithdrawn || isLost(state, this.now)) {
+      throw this.fatal('lost');
     }
     if (codeOf(failed) === 'UPSTREAM_UNAUTHORIZED') throw failed;
   }
 
-  /** Whether there is a set, or was one. */
-  get present(): boolean {
-    return this.#holder.state !== null;
-  }
-
-  /** Identifies the set in use. */
-  get set(): string | undefined {
-    return this.#holder.state?.set;
-  }
-
   /** For metrics. Reads neither the store nor the service. */
   health(): TokenHealth {
-    const { state, facts } = this.#holder;
-    return healthOf(state, { ...facts, isUnauthorized: this.#givenUp === state?.generation });
+    const isUnauthorized = this.#givenUp === this.state?.generation;
+    return healthOf(this.state, { ...this.facts, isUnauthorized });
   }
 
   async #keep(): Promise<void> {
@@ -280,15 +265,13 @@ class TokenKeeper {
   }
 
   async #step(): Promise<void> {
-    await this.#holder.look().catch((error: unknown) => {
-      throw storeProblem(error, this.#parts.store);
-    });
+    await this.look();
     await this.#importLink();
     if (this.#untilDue() <= 0) await this.#refresh();
   }
 
   get #needsLink(): boolean {
-    const { state, now } = this.#holder;
+    const { state, now } = this;
     return !state || (state.movedTo === null && isLost(state, now));
   }
 
@@ -297,19 +280,19 @@ class TokenKeeper {
     const { link, log } = this.#parts;
     if (!link || !this.#needsLink) return;
     try {
-      const outcome = await this.#holder.import(await link.read(), false);
+      const outcome = await super.import(await link.read(), false);
       if (outcome === 'known') throw new OperatorMistake(KNOWN_LINK);
       if (outcome === 'imported') log.info('The token link was imported.');
     } catch (error) {
       // Another process may have imported the set since the store was read: its first refresh ends the link.
-      await this.#holder.look().catch(() => {});
+      await this.look().catch(() => {});
       if (this.#needsLink) throw error;
     }
   }
 
   /** ms until the refresh token is due to be sent; Infinity if it will not be. */
   #untilDue(): number {
-    const { state, now } = this.#holder;
+    const { state, now } = this;
     if (!state || state.movedTo !== null || isLost(state, now)) return Infinity;
     return dueAt(state, now, this.#jitter) - now;
   }
@@ -317,14 +300,14 @@ class TokenKeeper {
   /** Short sleeps: a timer that was set before the machine was suspended fires late. */
   #untilNext(): number {
     const pause = this.#pause ? this.#pause.until - this.#parts.clock.elapsed() : 0;
-    const unsaved = this.#holder.facts.isUnsaved ? SAVE_AGAIN_MS : TICK_MS;
+    const unsaved = this.facts.isUnsaved ? SAVE_AGAIN_MS : TICK_MS;
     return Math.max(SAVE_AGAIN_MS, Math.min(unsaved, Math.max(this.#untilDue(), pause)));
   }
 
   /** Logs a failure and each trouble once, when it begins. */
   #report(failure?: Error): void {
     const { store, log, steps } = this.#parts;
-    const { state, now } = this.#holder;
+    const { state, now } = this;
     const told = new Set<string>();
     const tell = (what: string, say: () => void) => {
       told.add(what);
@@ -344,10 +327,10 @@ class TokenKeeper {
   }
 
   /** Begins no refresh any more, and waits until the newest pair is safe. */
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     this.#closing.abort();
     this.#nap.abort();
-    await this.#holder.close();
+    await super.close();
     await this.#keeping;
   }
 }

@@ -1,15 +1,11 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { OperatorMistake } from '../errors.ts';
 
 /** Encrypts what is kept at rest: AES-256-GCM with a random nonce for each text. */
 export interface Sealer {
   seal(text: string): string;
-  /** @throws KeyMissing, or another Error for the operator; neither contains the text */
+  /** @throws OperatorMistake if it was encrypted with a key that was not given; no error contains the text */
   open(sealed: string): string;
-}
-
-/** The text was encrypted with a key that was not given, or altered. */
-export class KeyMissing extends Error {
-  override readonly name = 'KeyMissing';
 }
 
 const PLAIN = 'plain:';
@@ -28,14 +24,17 @@ export function createSealer(keys: readonly Uint8Array[]): Sealer {
         const text = decrypt(key, parts);
         if (text !== undefined) return text;
       }
-      throw new KeyMissing(
-        newest
-          ? 'the tokens are encrypted with a key that is not among the keys that are set, or were altered'
-          : 'the tokens are encrypted, and no key is set',
-      );
+      const why = newest
+        ? 'with a key that is not among the keys that are set, or were altered'
+        : 'and no key is set';
+      throw new OperatorMistake(`the tokens are encrypted ${why}. ${SET_KEY}`);
     },
   };
 }
+
+const SET_KEY =
+  'It was left as it is. Set TOKEN_STORE_KEY (in a program: `keys`) as the other processes have it. While the key is being ' +
+  'changed, that is both keys, the new one first.';
 
 function encrypt(text: string, key: Uint8Array): string {
   const nonce = randomBytes(12);

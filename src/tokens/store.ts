@@ -1,3 +1,4 @@
+import { OperatorMistake } from '../errors.ts';
 import { parseJson } from './pair.ts';
 import type { Sealer } from './seal.ts';
 import { VERSION, type Rule, type State } from './state.ts';
@@ -31,6 +32,15 @@ export interface Reading {
 /** The store cannot be reached now. It may work again by itself. */
 export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
+}
+
+/** @throws OperatorMistake if what a store has belongs to another service */
+export function checkService(state: State | null, serviceUrl: string): void {
+  if (!state || state.service === serviceUrl) return;
+  throw new OperatorMistake(
+    `it belongs to ${state.service}, and this process to ${serviceUrl}. It was not changed. Correct the address of the service, ` +
+      'or that of the store.',
+  );
 }
 
 export function sealState(state: State, sealer: Sealer): string {

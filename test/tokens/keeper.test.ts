@@ -463,7 +463,9 @@ test.each<Row>([
     faults: { update: FULL },
     happens: [imports('1'), 1],
     seen: [
-      expect.stringMatching(/^INTERNAL_SERVER_ERROR: The token store fails \(no space left\)/),
+      expect.stringMatching(
+        /^INTERNAL_SERVER_ERROR: The token store cannot be used .*no space left/,
+      ),
     ],
     troubles: ['missing'],
   },

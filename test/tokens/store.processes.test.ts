@@ -14,7 +14,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openPostgresStore } from '../../src/tokens/postgres.ts';
-import { createSealer, KeyMissing } from '../../src/tokens/seal.ts';
+import { OperatorMistake } from '../../src/errors.ts';
+import { createSealer } from '../../src/tokens/seal.ts';
 import { openSqliteStore } from '../../src/tokens/sqlite.ts';
 import { save, successor, type Rule } from '../../src/tokens/state.ts';
 import { StoreUnavailable, type TokenStore } from '../../src/tokens/store.ts';
@@ -102,7 +103,7 @@ describe.each([
     const address = await newAddress();
     await open(address).update(importOf('1'));
     for (const keys of [[], [KEYS[1]]]) {
-      await expect(open(address, createSealer(keys)).read()).rejects.toThrow(KeyMissing);
+      await expect(open(address, createSealer(keys)).read()).rejects.toThrow(OperatorMistake);
     }
     const both = open(address, createSealer([KEYS[1], KEYS[0]]));
     const { state } = await both.read();
