@@ -70,8 +70,6 @@ export interface Requester {
 }
 
 export interface Asked {
-  /** Of the page's reader. */
-  readonly signal?: AbortSignal | undefined;
   /** Whether the page is only read to find records: see `PageBudget.forOverhead`. */
   readonly isOverhead?: boolean | undefined;
 }
@@ -197,7 +195,6 @@ export class Call implements Requester {
     this.#held?.release();
   }
 
-  /** Requests are aborted with the operation, not with the reader of the page that sent them. */
   async ask(
     request: OutgoingRequest,
     pages: number,

@@ -168,7 +168,7 @@ export class ListPages {
   #fetcher(requester: Requester, { parent, isOverhead }: Reading): FetchPage<ListRecord> {
     const fullPages = inFullPages();
     const parents = parent ? [JSON.stringify(parent.id ?? null)] : [];
-    return async (after, first, signal) => {
+    return async (after, first) => {
       if (parents[0] !== undefined && after === null) {
         const name = `${first} ${this.nameWith(requester.variables.sent)}`;
         const loader = requester.loader<Page<ListRecord>>(name, (ids) =>
@@ -177,7 +177,7 @@ export class ListPages {
         return loader.load(parents[0]);
       }
       const pages = fullPages(first) * this.#request(1).pages;
-      const asked = { after, first, parents, pages, isOverhead, signal };
+      const asked = { after, first, parents, pages, isOverhead };
       return this.#pageOf(requester, await this.#ask(requester, asked), 0, asked);
     };
   }

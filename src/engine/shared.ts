@@ -136,14 +136,9 @@ export class Shared {
       budget: undefined,
       drainBudget: { max, left: max },
       signal,
-      ask: async (request, pages, { signal: leaving } = {}) => {
+      ask: async (request, pages) => {
         for (let page = 0; page < pages; page += 1) spendPage();
-        const sender: Sender = {
-          signal: leaving ? AbortSignal.any([signal, leaving]) : signal,
-          caller,
-          cause,
-          priority: 'drain',
-        };
+        const sender: Sender = { signal, caller, cause, priority: 'drain' };
         return send(request, sender);
       },
       loader: (name, load) => loaders.of(name, load),

@@ -1,51 +1,9 @@
-/**
- * A set of identities that keeps a 53-bit hash of each: a million take 16 MB, while the strings would take hundreds.
- * The chance that any two of a million collide is about 1 in 18,000.
- */
-export class IdentitySet {
-  /** Open addressing, linear probing. A free slot is 0, which is never a hash. */
-  #slots = new Float64Array(INITIAL_SLOTS);
-  #size = 0;
-
-  /** Returns false if the hash was already in the set. */
-  add(hash: number): boolean {
-    if (2 * this.#size >= this.#slots.length) this.#grow();
-    const slot = slotOf(this.#slots, hash);
-    if (this.#slots[slot] === hash) return false;
-    this.#slots[slot] = hash;
-    this.#size += 1;
-    return true;
-  }
-
-  has(hash: number): boolean {
-    return this.#slots[slotOf(this.#slots, hash)] === hash;
-  }
-
-  #grow(): void {
-    const slots = new Float64Array(2 * this.#slots.length);
-    for (const hash of this.#slots) if (hash !== 0) slots[slotOf(slots, hash)] = hash;
-    this.#slots = slots;
-  }
-}
-
-/** Returns the slot that holds the hash, or the free slot where it belongs. */
-function slotOf(slots: Float64Array, hash: number): number {
-  const mask = slots.length - 1;
-  // The lower 32 bits of the hash.
-  let slot = hash & mask;
-  for (;;) {
-    const stored = slots[slot]!;
-    if (stored === hash || stored === 0) return slot;
-    slot = (slot + 1) & mask;
-  }
-}
-
-const INITIAL_SLOTS = 128;
 const TWO_32 = 2 ** 32;
 
 /**
- * Hashes an identity to a 53-bit number, never 0. Two identities have the same hash with a chance of about 1 in 10^16:
- * its parts are two independent multiplicative hashes of UTF-16 units, each avalanched at the end.
+ * Hashes an identity to a 53-bit number, never 0: a walk and its index keep these instead of the strings. Two identities
+ * have the same hash with a chance of about 1 in 10^16, any two of a million with 1 in 18,000: its parts are two
+ * independent multiplicative hashes of UTF-16 units, each avalanched at the end.
  */
 export function identityHash(identity: string): number {
   let a = 0x811c9dc5;
@@ -77,17 +35,8 @@ export interface Identities {
 }
 
 export function hashIds(ids: readonly (string | null)[]): Identities {
-  const seen = new IdentitySet();
-  let hasRepeats = false;
-  let hasNulls = false;
-  const hashes = ids.map((id) => {
-    if (id === null) {
-      hasNulls = true;
-      return NaN;
-    }
-    const hash = identityHash(id);
-    hasRepeats = !seen.add(hash) || hasRepeats;
-    return hash;
-  });
-  return { hashes, hasRepeats, areUnique: !hasRepeats && !hasNulls };
+  const hashes = ids.map((id) => (id === null ? NaN : identityHash(id)));
+  const known = hashes.filter((hash) => !Number.isNaN(hash));
+  const distinct = new Set(known).size;
+  return { hashes, hasRepeats: distinct < known.length, areUnique: distinct === hashes.length };
 }

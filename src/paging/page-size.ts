@@ -37,10 +37,10 @@ export class PageSize {
    * @returns a function that never throws SizeRefusedError: a single record that is refused is a PageFailedError
    */
   fetching<R>(fetchPage: FetchPage<R>): FetchPage<R> {
-    return async (after, first, leaving) => {
+    return async (after, first) => {
       for (let size = Math.min(first, this.limit); ; size = Math.floor(size / 2)) {
         try {
-          const page = await fetchPage(after, size, leaving);
+          const page = await fetchPage(after, size);
           if (page.size < size && page.size > 0) this.#reduce(page.size);
           return page;
         } catch (error) {

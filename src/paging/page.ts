@@ -30,15 +30,10 @@ export interface Page<R = unknown> {
  *
  * @param after a cursor of the service; null: the start of the list
  * @param first the number of records to request. The service may use another limit, and return more or fewer
- * @param leaving aborted when the walk that requested the page does not need it any more
  * @throws SizeRefusedError, CursorRefusedError, PageFailedError. Anything else ends the walk as it is: an abort, or a
  *   budget that does not allow the page
  */
-export type FetchPage<R = unknown> = (
-  after: string | null,
-  first: number,
-  leaving?: AbortSignal,
-) => Promise<Page<R>>;
+export type FetchPage<R = unknown> = (after: string | null, first: number) => Promise<Page<R>>;
 
 /**
  * The abort reason of pages that no reader needs any more. Created once: a new error with its stack would cost more

@@ -1,5 +1,5 @@
 import { codedError } from '../errors.ts';
-import { identityHash, IdentitySet } from './identities.ts';
+import { identityHash } from './identities.ts';
 import { CursorRefusedError, ReadPage, unlessRefused, WALK_LEFT, type FetchPage } from './page.ts';
 import { IndexBuilder, OVERLAP, type PageIndexes } from './page-index.ts';
 import type { PageSize } from './page-size.ts';
@@ -14,7 +14,7 @@ export interface WalkedPage<R = unknown> {
   readonly offsets: readonly number[];
 }
 
-/** The pages of a walk, in order. A reader that leaves ends the requests in flight, and no more are sent. */
+/** The pages of a walk, in order. No request is sent after its reader has left. */
 export type WalkedPages<R = unknown> = AsyncGenerator<WalkedPage<R>, void, undefined>;
 
 /** A list of the service, with its filters and one selection. */
@@ -62,7 +62,6 @@ class Walk<R> {
   readonly #list: PagedList<R>;
   readonly #options: WalkOptions<R>;
   readonly #fetchPage: FetchPage<R>;
-  readonly #leaving = new AbortController();
   /** Undefined if the list has no index that helps. */
   readonly #ahead: PagesAhead<R> | undefined;
   /** A part of a list is too little for an index or a total. */
@@ -70,6 +69,7 @@ class Walk<R> {
   readonly #seen = new Seen();
   /** The number of records still needed. */
   #left: number;
+  #hasEnded = false;
   /** The cursors of the pages that were returned since the last one that was read from the cursor of the page before. */
   #returned: (string | null)[] = [];
   /** Undefined if the last page was not read in sequence. */
@@ -113,7 +113,7 @@ class Walk<R> {
         if (!readsAhead) next = this.#behind(walked);
       }
     } finally {
-      this.#leaving.abort(WALK_LEFT);
+      this.#hasEnded = true;
     }
     // Not reached if the walk fails or its reader leaves.
     if (builder) indexes.keep(name, builder.finish());
@@ -125,10 +125,9 @@ class Walk<R> {
     this.#returned = [after];
     if (start) return start;
     const size = this.#ahead?.isIndexed ? this.#list.size.limit : this.#size;
-    // The reader waits for this page, so it cannot leave before the page is there.
-    const first = this.#fetchPage(after, size);
+    const first = this.#request(after, size);
     this.#ahead?.begin(this.#left);
-    return new ReadPage(after, await first);
+    return first;
   }
 
   /** Returns the page behind one that was just returned. */
@@ -199,15 +198,15 @@ class Walk<R> {
   }
 
   async #request(after: string | null, first: number): Promise<ReadPage<R>> {
-    const { signal } = this.#leaving;
-    signal.throwIfAborted();
-    return new ReadPage(after, await this.#fetchPage(after, first, signal));
+    // Its reader may have left while a page was read ahead.
+    if (this.#hasEnded) throw WALK_LEFT;
+    return new ReadPage(after, await this.#fetchPage(after, first));
   }
 }
 
 /** The records that a walk has returned so far. */
 class Seen {
-  readonly #hashes = new IdentitySet();
+  readonly #hashes = new Set<number>();
   #idsAreUnique = true;
   #count = 0;
 
@@ -226,10 +225,11 @@ class Seen {
     const { hashes, hasRepeats } = page.identities;
     if (hasRepeats) this.#idsAreUnique = false;
     const offsets: number[] = [];
-    hashes.forEach((hash, offset) => {
-      const isNew = Number.isNaN(hash) || this.#hashes.add(hash);
+    for (const [offset, hash] of hashes.entries()) {
+      const isNew = Number.isNaN(hash) || !this.#hashes.has(hash);
       if (isNew || !this.#idsAreUnique) offsets.push(offset);
-    });
+      this.#hashes.add(hash);
+    }
     this.#count += offsets.length;
     return { page, offsets };
   }
@@ -245,14 +245,18 @@ const MAX_BARREN_PAGES = 1_000;
 
 /** Detects that no cursor leads on, in pages that are read one after the other. */
 class Stalls {
-  readonly #cursors = new IdentitySet();
+  readonly #cursors = new Set<number>();
   #barrenPages = 0;
 
   /** Empty pages with a moving cursor are no stall. A known cursor is one, unless a record is proved to be new. */
   isStalled({ page, offsets }: WalkedPage, seen: Seen): boolean {
     this.#barrenPages = offsets.length === 0 ? this.#barrenPages + 1 : 0;
     if (page.endCursor === null || this.#barrenPages >= MAX_BARREN_PAGES) return true;
-    if (this.#cursors.add(identityHash(page.endCursor))) return false;
+    const cursor = identityHash(page.endCursor);
+    if (!this.#cursors.has(cursor)) {
+      this.#cursors.add(cursor);
+      return false;
+    }
     return !seen.idsAreUnique || offsets.every((offset) => page.ids[offset] === null);
   }
 }

@@ -48,9 +48,7 @@ export class World {
   readonly totals = new Totals(this.clock, 300);
   readonly lookUps: LookUps;
   requests = 0;
-  inFlight = 0;
   maxInFlight = 0;
-  aborted = 0;
   /** Whether requests wait until the test answers them, in any order. */
   holds = false;
   /** Whether the requests that are answered now fail. */
@@ -90,9 +88,9 @@ export class World {
   }
 
   get fetchPage(): FetchPage<number> {
-    return async (after, first, left) => {
+    return async (after, first) => {
       this.requests += 1;
-      if (this.holds) await this.#held(left);
+      if (this.holds) await this.#held();
       if (this.fails) throw new PageFailedError('The service is down.');
       const page = this.service.page(after, first);
       this.onRead();
@@ -100,30 +98,22 @@ export class World {
     };
   }
 
-  #held(left: AbortSignal | undefined): Promise<void> {
-    this.inFlight += 1;
+  async #held(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting.add(resolve);
     this.maxInFlight = Math.max(this.maxInFlight, this.inFlight);
-    return new Promise((resolve, reject) => {
-      const answer = () => this.#end(answer) && resolve();
-      this.#waiting.add(answer);
-      const abort = () => {
-        if (!this.#end(answer)) return;
-        this.aborted += 1;
-        reject(left!.reason as Error);
-      };
-      left?.addEventListener('abort', abort, { once: true });
-    });
+    await promise;
   }
 
-  #end(answer: () => void): boolean {
-    if (!this.#waiting.delete(answer)) return false;
-    this.inFlight -= 1;
-    return true;
+  get inFlight(): number {
+    return this.#waiting.size;
   }
 
   /** Answers one of the waiting requests. @param choice any whole number */
   answerOne(choice = 0): void {
-    [...this.#waiting][choice % this.#waiting.size]?.();
+    const answer = [...this.#waiting][choice % this.#waiting.size]!;
+    this.#waiting.delete(answer);
+    answer();
   }
 
   /** Reads while requests are held, which are answered one by one. */
@@ -149,6 +139,7 @@ export class World {
     // Later changes are applied too, so that all readers have the same history.
     for (const { change } of due) this.service.apply(change);
     this.holds = this.fails = false;
+    while (this.inFlight > 0) this.answerOne();
     return reading;
   }
 
