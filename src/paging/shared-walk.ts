@@ -20,8 +20,9 @@ export interface ReaderOptions {
 
 interface Reader {
   readonly budget: PageBudget;
-  /** Why it cannot afford the next page. */
-  refused?: { readonly error: unknown };
+  /** Rejects when the reader leaves, or cannot afford the next page. */
+  readonly left: Promise<never>;
+  leave(reason: unknown): void;
 }
 
 /** The current walks that equal drains share. */
@@ -56,11 +57,8 @@ class SharedWalk<T> {
   readonly #walk: Walk<T>;
   readonly #ending = new AbortController();
   readonly #readers = new Set<Reader>();
-  readonly #pages: T[] = [];
-  #over: { readonly failure?: { readonly error: unknown } } | undefined;
-  #isReading = false;
-  /** Resolves when waiting readers have to look again. */
-  #changed = Promise.withResolvers<void>();
+  /** The pages that were requested so far, and the end or the failure of the walk. */
+  readonly #pages: Promise<IteratorResult<T, void>>[] = [];
 
   constructor(begin: (readers: WalkReaders) => Walk<T>, onEnd: () => void) {
     this.#onEnd = onEnd;
@@ -69,82 +67,65 @@ class SharedWalk<T> {
   }
 
   read({ budget, signal }: ReaderOptions): Walk<T> {
-    const reader: Reader = { budget };
+    const left = Promise.withResolvers<never>();
+    // Nobody may be waiting.
+    left.promise.catch(() => {});
+    const reader: Reader = { budget, left: left.promise, leave: left.reject };
     // It counts from now on, not from its first page on: otherwise the walk could end in between.
     this.#readers.add(reader);
-    const leave = () => this.#leave(reader);
+    const leave = () => this.#leave(reader, signal.reason);
     signal.addEventListener('abort', leave);
     if (signal.aborted) leave();
-    return this.#follow(reader, signal, leave);
-  }
-
-  async *#follow(reader: Reader, signal: AbortSignal, leave: () => void): Walk<T> {
-    let read = 0;
-    try {
-      for (;;) {
-        signal.throwIfAborted();
-        if (reader.refused) throw reader.refused.error;
-        if (read < this.#pages.length) {
-          read += 1;
-          yield this.#pages[read - 1]!;
-        } else if (this.#over) {
-          if (this.#over.failure) throw this.#over.failure.error;
-          return;
-        } else {
-          void this.#readNext();
-          await this.#changed.promise;
-        }
-      }
-    } finally {
+    return this.#follow(reader, () => {
       // The signal may outlive many walks.
       signal.removeEventListener('abort', leave);
       leave();
-    }
+    });
   }
 
-  /** Reads one page for all who wait. */
-  async #readNext(): Promise<void> {
-    if (this.#isReading) return;
-    this.#isReading = true;
+  async *#follow(reader: Reader, onEnd: () => void): Walk<T> {
     try {
-      const { done, value: page } = await this.#walk.next();
-      if (done) return this.#end();
-      this.#pages.push(page);
-    } catch (error) {
-      this.#end({ error });
+      for (let at = 0; ; at += 1) {
+        const page = this.#readers.has(reader) ? this.#page(at) : reader.left;
+        const { done, value } = await Promise.race([page, reader.left]);
+        if (done) return;
+        yield value;
+      }
     } finally {
-      this.#isReading = false;
-      this.#wakeReaders();
+      onEnd();
     }
   }
 
-  #wakeReaders(): void {
-    const { resolve } = this.#changed;
-    this.#changed = Promise.withResolvers();
-    resolve();
+  /** Requests a page for the first reader who needs it. */
+  #page(at: number): Promise<IteratorResult<T, void>> {
+    const known = this.#pages[at];
+    if (known) return known;
+    const page = this.#walk.next();
+    this.#pages.push(page);
+    page.then(
+      ({ done }) => done && this.#end(),
+      () => this.#end(),
+    );
+    return page;
   }
 
   #spend(): void {
     const refused = spendTogether(new Set(Array.from(this.#readers, ({ budget }) => budget)));
-    if (refused.size === 0) return;
     for (const reader of this.#readers) {
-      if (!refused.has(reader.budget)) continue;
-      reader.refused = { error: refused.get(reader.budget) };
-      this.#leave(reader);
+      if (refused.has(reader.budget)) this.#leave(reader, refused.get(reader.budget));
     }
     this.#ending.signal.throwIfAborted();
   }
 
-  #leave(reader: Reader): void {
+  #leave(reader: Reader, reason: unknown): void {
     if (!this.#readers.delete(reader)) return;
-    this.#wakeReaders();
+    reader.leave(reason);
     // Its requests end with the signal, and it gives back its slot when it is not read on.
-    if (this.#readers.size === 0) this.#end({ error: WALK_LEFT });
+    if (this.#readers.size === 0) this.#end();
   }
 
-  #end(failure?: { readonly error: unknown }): void {
-    if (this.#over) return;
-    this.#over = failure ? { failure } : {};
+  #end(): void {
+    if (this.#ending.signal.aborted) return;
     this.#ending.abort(WALK_LEFT);
     this.#onEnd();
   }
