@@ -1,9 +1,16 @@
 import { codedError } from '../errors.ts';
 import { cursorsOf, decodeCursor, type Position } from './cursor.ts';
-import { walkList, type PagedList, type WalkedPages } from './walk.ts';
 import { positionsIn, type PageIndex } from './page-index.ts';
-import { causeOf, CursorRefusedError, unlessRefused, type ReadPage } from './page.ts';
-import { behindPage, cursorLost, locate, walkBehind } from './resume.ts';
+import {
+  causeOf,
+  CursorRefusedError,
+  idOf,
+  unlessRefused,
+  type Place,
+  type ReadPage,
+} from './page.ts';
+import { cursorLost, locate, walkBehind } from './resume.ts';
+import { walkList, type PagedList, type WalkedPages } from './walk.ts';
 
 /*
  * Relay's cursor connections specification, over a list that is paged forward only
@@ -68,20 +75,21 @@ export async function readConnection<R>(
 
 /** Checks the arguments, also of a connection that is not read. @throws BAD_USER_INPUT, CURSOR_INVALID */
 export function checkedArguments(
-  list: Pick<ConnectedList<unknown>, 'nameInCursors' | 'max'>,
+  { nameInCursors, max }: Pick<ConnectedList<unknown>, 'nameInCursors' | 'max'>,
   args: ConnectionArguments,
 ): WindowArguments {
-  return {
-    ...checkedCounts(list.max, args),
-    after: decodeCursor(list.nameInCursors, args.after),
-    before: decodeCursor(list.nameInCursors, args.before),
-  };
-}
-
-/** A record in a page that was read. */
-interface Place<R> {
-  readonly page: ReadPage<R>;
-  readonly offset: number;
+  const first = checkedCount('first', args.first, max);
+  const last = checkedCount('last', args.last, max);
+  // The specification only discourages both.
+  if (first !== undefined && last !== undefined) {
+    throw codedError(
+      'BAD_USER_INPUT',
+      '`first` and `last` cannot be given together: use `first` with `after` to page forward, `last` with `before` to page backward.',
+    );
+  }
+  const after = decodeCursor(nameInCursors, args.after);
+  const before = decodeCursor(nameInCursors, args.before);
+  return { first, last, after, before };
 }
 
 interface Window<R> {
@@ -133,27 +141,26 @@ async function readForward<R>(
   };
 }
 
-/** Reads the `last` records in front of a position. Both flags are exact. */
+/** Reads the `last` records in front of a position. Both flags are exact. @throws CURSOR_INVALID */
 async function readBackward<R>(
   list: ConnectedList<R>,
   { last, after, before }: Omit<WindowArguments, 'first'> & { readonly last: number },
 ): Promise<Window<R>> {
-  const show = (places: readonly Place<R>[], hasNextPage: boolean): Window<R> => ({
+  const show = (places: readonly Place<R>[]): Window<R> => ({
     places: last === 0 ? [] : places.slice(-last),
-    hasNextPage,
+    hasNextPage: before !== null,
     hasPreviousPage: places.length > last,
   });
-  if (!before) return show((await readUpTo(list, null, last, after)).places, false);
-  const own = after ? undefined : await ownPage(list, before, last);
-  if (own) return show(own, true);
-  if (before.id === null) throw noId();
-  const run = await readUpTo(list, before.id, last, after);
+  const own = before && !after && (await ownPage(list, before, last));
+  if (own) return show(own);
+  if (before?.id === null) throw noId();
+  const border = before?.id ?? null;
+  const known = after ? undefined : await readKnown(list, border, last);
+  const walk = () => walkBehind(list, after);
+  const { places, isMet } = known ?? (await lastOf(list.inTurn(walk), border, last + 1));
   // A record that is not behind `after` ends nothing: section 4.4, ApplyCursorsToEdges.
-  if (run.isMet || after) return show(run.places, true);
-  const border = await borderOfGone(list, before);
-  if (border === null) return show(run.places, false);
-  const upTo = await readUpTo(list, border, last, after);
-  return show(upTo.places, upTo.isMet);
+  if (!isMet && !after) throw cursorLost();
+  return show(places);
 }
 
 /**
@@ -168,10 +175,8 @@ async function ownPage<R>(
 ): Promise<readonly Place<R>[] | undefined> {
   const isStart = before.after === null;
   if (!isStart && before.offset <= last) return undefined;
-  const { read, offset } = await locate(list, before, 0);
-  if (offset === undefined) return undefined;
-  const places = read.flatMap(placesOf).slice(0, offset - read.at(-1)!.ids.length);
-  return isStart || places.length > last ? places : undefined;
+  const { place, before: places } = await locate(list, before, 0);
+  return place && (isStart || places.length > last) ? places : undefined;
 }
 
 /** Records in front of a border: one more than needed, if there are as many. */
@@ -182,23 +187,11 @@ interface Run<R> {
 }
 
 /**
- * Reads the records in front of a border.
+ * Reads only the pages in front of a border that the index knows.
  *
  * @param border the id of a record; null: the end of the list
+ * @returns undefined if they are not enough
  */
-async function readUpTo<R>(
-  list: ConnectedList<R>,
-  border: string | null,
-  last: number,
-  after: Position | null,
-): Promise<Run<R>> {
-  const walk = () => walkBehind(list, after);
-  if (after) return lastOf(list.inTurn(walk), border, last + 1);
-  const known = await readKnown(list, border, last);
-  return known ?? lastOf(list.inTurn(walk), border, last + 1);
-}
-
-/** Reads only the pages in front of the border that the index knows. @returns undefined if they are not enough */
 async function readKnown<R>(
   list: ConnectedList<R>,
   border: string | null,
@@ -244,34 +237,6 @@ async function lastOf<R>(
   return { places, isMet: border === null };
 }
 
-/**
- * Returns the record in front of which the edges end if the record of `before` is gone: the first one behind its page,
- * so that records repeat, and none is skipped.
- *
- * @returns its id; null: the end of the list; the id of `before` itself if that is not gone
- * @throws CURSOR_INVALID if where the record stood is unknown; BAD_USER_INPUT if it has no id in this selection
- */
-async function borderOfGone<R>(list: ConnectedList<R>, before: Position): Promise<string | null> {
-  const { read, offset, refused } = await locate(list, before, 0);
-  // One that fails in this selection has no id: the walk came by without meeting it.
-  if (offset !== undefined && read.at(-1)!.ids[offset] === null) throw noId();
-  if (offset !== undefined) return before.id;
-  const { next, mayHaveSlid } = await behindPage(list, before, read);
-  if (refused || next === undefined) throw cursorLost(refused?.cause);
-  if (!mayHaveSlid) return next;
-  // If the page now ends earlier in the list, only the end of the list is late enough.
-  if (read.at(-1)!.hasNextPage) throw cursorLost();
-  return null;
-}
-
-function placesOf<R>(page: ReadPage<R>): Place<R>[] {
-  return page.ids.map((_, offset) => ({ page, offset }));
-}
-
-function idOf({ page, offset }: Place<unknown>): string | null {
-  return page.ids[offset]!;
-}
-
 function edgesOf<R>(list: string, places: readonly Place<R>[]): Edge<R>[] {
   let page: ReadPage | undefined;
   let encode: ReturnType<typeof cursorsOf> | undefined;
@@ -292,21 +257,7 @@ function edgesOf<R>(list: string, places: readonly Place<R>[]): Edge<R>[] {
 function noId(): Error {
   return codedError(
     'BAD_USER_INPUT',
-    'The record of `before` has no id, or fails with these fields, so it cannot be found in other pages. Page forward, with `first` and `after`.',
-  );
-}
-
-/** @throws BAD_USER_INPUT, also if both counts are given, which the specification only discourages */
-function checkedCounts(
-  max: number,
-  args: ConnectionArguments,
-): { readonly first: number | undefined; readonly last: number | undefined } {
-  const first = checkedCount('first', args.first, max);
-  const last = checkedCount('last', args.last, max);
-  if (first === undefined || last === undefined) return { first, last };
-  throw codedError(
-    'BAD_USER_INPUT',
-    '`first` and `last` cannot be given together: use `first` with `after` to page forward, `last` with `before` to page backward.',
+    'The record of `before` has no id, so it cannot be found in other pages. Page forward, with `first` and `after`.',
   );
 }
 

@@ -97,3 +97,17 @@ export class ReadPage<R = unknown> implements Page<R> {
     return (this.#identities ??= hashIds(this.ids));
   }
 }
+
+/** A record in a page that was read. */
+export interface Place<R = unknown> {
+  readonly page: ReadPage<R>;
+  readonly offset: number;
+}
+
+export function placesOf<R>(page: ReadPage<R>): Place<R>[] {
+  return page.ids.map((_, offset) => ({ page, offset }));
+}
+
+export function idOf({ page, offset }: Place): string | null {
+  return page.ids[offset]!;
+}

@@ -210,11 +210,17 @@ class Reading {
     return areFew && isExact && service.shown.includes(taken.record);
   }
 
-  /** Whether it is the service's own cursor of a page's end: an offset, or of a hidden record behind the last one. */
+  /**
+   * Whether it leads where the service's own cursors lead: at the end of a page, to an offset or a hidden record behind
+   * the last one; or to an offset, if so many records in front of it were removed that its own left its page.
+   */
   maySkip(taken: Taken): boolean {
     const { offset, size } = positionOf(taken);
-    const { kind } = this.world.service.traits;
-    return offset === size - 1 && (kind === 'position' || this.hidesSome);
+    if (this.world.service.traits.kind !== 'position') return offset === size - 1 && this.hidesSome;
+    const removed = this.changesSince(taken).map((change) =>
+      change.do === 'remove' ? change.count : 0,
+    );
+    return offset === size - 1 || removed.reduce((sum, count) => sum + count, 0) > offset;
   }
 
   hasMoved(taken: Taken): boolean {
