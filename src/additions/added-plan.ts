@@ -12,7 +12,7 @@ import {
   type InlineFragmentNode,
   type OperationDefinitionNode,
 } from 'graphql';
-import { withPath, type AnswerError } from '../engine/answer.ts';
+import type { AnswerError } from '../engine/answer.ts';
 import type { Plan } from '../engine/plan.ts';
 import { fragmentNode, isCondition } from '../engine/syntax.ts';
 import { codedError } from '../errors.ts';
@@ -139,5 +139,5 @@ function answerError(cause: Error, located: GraphQLError): AnswerError {
   // A caller does not know the keys of requirements.
   const ours = cause.rest.findIndex(isRequirementKey);
   const rest = ours < 0 ? cause.rest : cause.rest.slice(0, ours);
-  return withPath(cause.error, [...(located.path ?? []), ...rest]);
+  return { ...cause.error, path: [...(located.path ?? []), ...rest] };
 }

@@ -31,8 +31,8 @@ class Execution {
    */
   report(error: AnswerError): void {
     if ('service' in error) {
-      const { path: _, ...service } = error.service;
-      this.#unplaced.set(JSON.stringify(service), { service });
+      const { service } = error;
+      this.#unplaced.set(JSON.stringify(service), { service, path: undefined });
     } else {
       const thrown = withoutPath(error.thrown as Error);
       const text = `${String(thrown)} ${JSON.stringify(thrown)}`;

@@ -128,8 +128,8 @@ export class DelegatedError extends GraphQLError {
 }
 
 function pathOf(error: AnswerError): Path | undefined {
-  if ('service' in error) return error.service.path;
-  return error.path ?? (error.thrown instanceof GraphQLError ? error.thrown.path : undefined);
+  const isLocated = 'thrown' in error && error.thrown instanceof GraphQLError;
+  return error.path ?? (isLocated ? error.thrown.path : undefined);
 }
 
 type Step = string | number;

@@ -4,21 +4,32 @@ import { isJsonObject, parseExactly } from './json.ts';
 
 export type Path = readonly (string | number)[];
 
-/** An error of the service: all members of the JSON object, with the path that the caller sees. */
+/** An error of the service: all members of the JSON object, except for its path and locations. */
 export interface ServiceError {
   readonly message: string;
-  readonly path?: Path | undefined;
   readonly [member: string]: unknown;
 }
 
-/** An error of an answer. What the gateway threw is masked when it is written. */
-export type AnswerError =
-  | { readonly service: ServiceError }
-  | {
-      readonly thrown: unknown;
-      /** Undefined: that of the error itself. */
-      readonly path: Path | undefined;
-    };
+/** An error of an answer, or of a value in it: then its path begins at the value. */
+export type AnswerError = ErrorOfService | ErrorOfGateway;
+
+export interface ErrorOfService {
+  readonly service: ServiceError;
+  /** Undefined: the service said nothing about the place. */
+  readonly path: Path | undefined;
+}
+
+interface ErrorOfGateway {
+  /** It is masked when it is written. */
+  readonly thrown: unknown;
+  /** Undefined: that of the error itself. */
+  readonly path: Path | undefined;
+}
+
+/** Returns the errors of a value as those of what has the value at this path. */
+export function errorsBelow(path: Path, errors: readonly AnswerError[]): AnswerError[] {
+  return errors.map((error) => ({ ...error, path: [...path, ...(error.path ?? [])] }));
+}
 
 /**
  * A value of which only the JSON is known. Answers share it, since nobody can change it, and a list of 100,000 records
@@ -86,27 +97,16 @@ export interface Answer {
   readonly bytes?: Buffer | undefined;
 }
 
-/** The value of a field. */
+/** The value of a field that the gateway answers. */
 export interface FieldValue {
   /** Null also where it could not be read. */
   readonly value: JsonText | null;
+  /** Their paths begin at the field. */
   readonly errors: readonly AnswerError[];
 }
 
-/** Returns the path of an error as far as the answer knows it. */
-export function pathOf(error: AnswerError): Path {
-  return ('service' in error ? error.service.path : error.path) ?? [];
-}
-
-/** Returns an error with another path. */
-export function withPath(error: AnswerError, path: Path): AnswerError {
-  return 'service' in error
-    ? { service: { ...error.service, path } }
-    : { thrown: error.thrown, path };
-}
-
 /** Replaces unexpected errors; every error that the service did not send goes through it. */
-type Mask = (error: unknown) => Error;
+type Mask = (error: unknown) => GraphQLError;
 
 /** Writes an answer as JSON. @param further members of the answer, each after a comma */
 export function writeAnswer(answer: Answer, mask: Mask, further = ''): Piece[] {
@@ -147,10 +147,11 @@ export function writeErrors(errors: readonly AnswerError[], mask: Mask): string 
 }
 
 function shownError(error: AnswerError, mask: Mask): object {
-  if ('service' in error) return error.service;
-  const masked = mask(error.thrown);
-  if (!(masked instanceof GraphQLError)) return { message: masked.message, path: error.path };
-  const { message, locations, path, extensions } = masked;
+  if ('service' in error) {
+    const { message, ...members } = error.service;
+    return { message, path: error.path, ...members };
+  }
+  const { message, locations, path, extensions } = mask(error.thrown);
   // It only sets the HTTP status of a refusal.
   const { http: _, ...shown } = extensions;
   return {
@@ -179,7 +180,7 @@ export async function resultOf({ data, errors, extensions }: Answer): Promise<Ex
 
 /** Makes a fresh error, since plugins may write into it. */
 function graphqlErrorOf(error: AnswerError): GraphQLError {
-  if ('service' in error) return new ServiceGraphQLError(error.service);
+  if ('service' in error) return new ServiceGraphQLError(error);
   const { thrown, path } = error;
   if (!(thrown instanceof GraphQLError)) {
     const message = thrown instanceof Error ? thrown.message : String(thrown);
@@ -200,7 +201,7 @@ function graphqlErrorOf(error: AnswerError): GraphQLError {
 class ServiceGraphQLError extends GraphQLError {
   readonly #members: Readonly<Record<string, unknown>>;
 
-  constructor({ message, path, extensions, ...members }: ServiceError) {
+  constructor({ service: { message, extensions, ...members }, path }: ErrorOfService) {
     super(message, { path: path ?? null, ...(isJsonObject(extensions) && { extensions }) });
     this.#members = members;
   }

@@ -59,19 +59,17 @@ export interface Requester {
   readonly budget: PageBudget | undefined;
   readonly drainBudget: DrainBudget;
   readonly signal: AbortSignal;
-  /** @param pages its cost */
-  ask(request: OutgoingRequest, pages: number, asked?: Asked): Promise<UpstreamAnswer>;
+  /**
+   * @param pages its cost
+   * @param isOverhead whether they are only read to find records: see `PageBudget.forOverhead`
+   */
+  ask(request: OutgoingRequest, pages: number, isOverhead?: boolean): Promise<UpstreamAnswer>;
   /** Loads values by their keys, those that are needed at the same time together. @param name equal for equal values */
   loader<T>(name: string, load: LoadAll<T>): Loader<T>;
   /** Counts a text of the answer. @throws as `HeldMemory.hold` */
   hold(text: object, bytes: number): void;
   /** Called with the records of each page that a drain returns, with commas between them. It may throw to end it. */
   readonly onDrained?: OnDrained | undefined;
-}
-
-export interface Asked {
-  /** Whether the page is only read to find records: see `PageBudget.forOverhead`. */
-  readonly isOverhead?: boolean | undefined;
 }
 
 type OnDrained = (records: Buffer) => void;
@@ -195,11 +193,7 @@ export class Call implements Requester {
     this.#held?.release();
   }
 
-  async ask(
-    request: OutgoingRequest,
-    pages: number,
-    { isOverhead = false }: Asked = {},
-  ): Promise<UpstreamAnswer> {
+  async ask(request: OutgoingRequest, pages: number, isOverhead = false): Promise<UpstreamAnswer> {
     const budget = isOverhead ? this.budget.forOverhead : this.budget;
     budget.spend(pages);
     const { signal, caller, cause } = this;

@@ -1,7 +1,7 @@
 import type { SelectionNode } from 'graphql';
-import { withPath, type AnswerError, type Path } from './answer.ts';
-import type { ListRecord } from './list-record.ts';
 import type { Fragments } from '../selections.ts';
+import type { AnswerError, Path } from './answer.ts';
+import type { ListRecord } from './list-record.ts';
 import {
   fieldsBelow,
   selectedNow,
@@ -9,166 +9,130 @@ import {
   type SelectedField,
 } from './selected-fields.ts';
 
+type Values = Readonly<Record<string, unknown>>;
+
 /** What a connection has, as far as it is selected. */
-interface ConnectionValues {
+interface Connection {
   readonly edges: readonly { readonly record: ListRecord; readonly cursor: () => string }[];
   readonly hasNextPage: boolean;
   readonly hasPreviousPage: boolean;
-  readonly total: { readonly count: number | null } | undefined;
-}
-
-/** The names of the types of a connection. */
-interface ConnectionTypes {
-  readonly type: string;
-  readonly edge: string;
-  readonly pageInfo: string;
+  readonly total: number | null;
 }
 
 /** How an operation selects a connection, and so how it is written. Compiled once. */
-export class ConnectionShape {
+export interface ConnectionShape {
   /** What each `nodes` and each `edges { node }` selects of a record. */
   readonly places: readonly (readonly SelectionNode[])[];
-  readonly #types: ConnectionTypes;
-  readonly #fields: readonly SelectedField[];
-  /** What is selected below `edges` and `pageInfo`. */
-  readonly #below: ReadonlyMap<SelectedField, readonly SelectedField[]>;
-  /** The indexes in `places` of `nodes`, and of each `node` of `edges`. */
-  readonly #placeOf: ReadonlyMap<SelectedField, number>;
-
-  constructor(field: SelectedField, types: ConnectionTypes, fragments: Fragments) {
-    const places: (readonly SelectionNode[])[] = [];
-    const placeOf = new Map<SelectedField, number>();
-    const below = new Map<SelectedField, readonly SelectedField[]>();
-    const addPlace = (records: SelectedField) => {
-      placeOf.set(records, places.length);
-      places.push(selectionsBelow(records));
-    };
-    this.#fields = fieldsBelow(field, fragments);
-    for (const member of this.#fields) {
-      if (member.name === 'nodes') addPlace(member);
-      if (member.name !== 'edges' && member.name !== 'pageInfo') continue;
-      const inner = fieldsBelow(member, fragments);
-      below.set(member, inner);
-      if (member.name === 'edges') inner.filter(({ name }) => name === 'node').forEach(addPlace);
-    }
-    this.places = places;
-    this.#types = types;
-    this.#below = below;
-    this.#placeOf = placeOf;
-  }
-
-  /** What has to be read for these values of the variables. */
-  needs(values: Values) {
-    const names = selectedNow(this.#fields, values).map(({ name }) => name);
-    const isRead = ['edges', 'nodes', 'pageInfo'].some((name) => names.includes(name));
-    return { isRead, hasTotal: names.includes('totalCount') };
-  }
-
-  /** The keys of `totalCount`, which may be null with an error. */
-  totalKeys(values: Values): readonly string[] {
-    return selectedNow(this.#fields, values)
-      .filter(({ name }) => name === 'totalCount')
-      .map(({ key }) => key);
-  }
-
-  /**
-   * Writes the connection as JSON.
-   *
-   * @param errors receives the errors of its records
-   */
-  write(connection: ConnectionValues, values: Values, path: Path, errors: AnswerError[]): string {
-    const { edges, total } = connection;
-    for (const { record } of edges) {
-      for (const { error, place } of record.errors) {
-        if (place === undefined) errors.push(withPath(error, path));
-      }
-    }
-    const members = selectedNow(this.#fields, values).map((field) => {
-      const { key, name } = field;
-      switch (name) {
-        case 'nodes': {
-          const place = this.#placeOf.get(field)!;
-          edges.forEach(({ record }, index) =>
-            report(record, place, [...path, key, index], errors),
-          );
-          return `"${key}":[${edges.map(({ record }) => record.texts[place]).join(',')}]`;
-        }
-        case 'edges':
-          return `"${key}":[${this.#edges(field, connection, values, [...path, key], errors)}]`;
-        case 'pageInfo':
-          return `"${key}":{${this.#pageInfo(field, connection, values)}}`;
-        case 'totalCount':
-          return `"${key}":${total?.count ?? null}`;
-        default:
-          return `"${key}":"${this.#types.type}"`;
-      }
-    });
-    return `{${members.join(',')}}`;
-  }
-
-  #edges(
-    field: SelectedField,
-    { edges }: ConnectionValues,
-    values: Values,
-    path: Path,
-    errors: AnswerError[],
-  ): string {
-    const selected = selectedNow(this.#below.get(field)!, values).map((inner) => ({
-      ...inner,
-      place: this.#placeOf.get(inner),
-    }));
-    return edges
-      .map(({ record, cursor }, index) => {
-        let edge = '';
-        for (const { name, key, place } of selected) {
-          edge += `${edge === '' ? '' : ','}"${key}":`;
-          if (name === 'cursor') edge += `"${cursor()}"`;
-          else if (place === undefined) edge += `"${this.#types.edge}"`;
-          else {
-            edge += record.texts[place];
-            if (record.errors.length > 0) report(record, place, [...path, index, key], errors);
-          }
-        }
-        return `{${edge}}`;
-      })
-      .join(',');
-  }
-
-  #pageInfo(
-    field: SelectedField,
-    { edges, hasNextPage, hasPreviousPage }: ConnectionValues,
-    values: Values,
-  ): string {
-    const valueOf = (name: string): unknown => {
-      switch (name) {
-        case 'hasNextPage':
-          return hasNextPage;
-        case 'hasPreviousPage':
-          return hasPreviousPage;
-        case 'startCursor':
-          return edges[0]?.cursor() ?? null;
-        case 'endCursor':
-          return edges.at(-1)?.cursor() ?? null;
-        default:
-          return this.#types.pageInfo;
-      }
-    };
-    return selectedNow(this.#below.get(field)!, values)
-      .map(({ key, name }) => `"${key}":${JSON.stringify(valueOf(name))}`)
-      .join(',');
-  }
+  /** The fields that are selected for these values of the variables. */
+  selected(values: Values): readonly SelectedField[];
+  /** Writes the connection as JSON. */
+  write(connection: Connection, values: Values): string;
+  /** Returns the errors of the records at each place where they are. */
+  errorsIn(connection: Connection): readonly AnswerError[];
 }
 
-type Values = Readonly<Record<string, unknown>>;
+/** Writes a member of a connection, or of an edge. */
+type Write<T> = (of: T, values: Values) => string;
 
-/** Adds the errors of a record where one place selects it. */
-function report(
-  { errors: all }: ListRecord,
-  place: number,
-  path: Path,
-  errors: AnswerError[],
-): void {
-  for (const { error, place: of, path: below } of all) {
-    if (of === place) errors.push(withPath(error, [...path, ...below]));
-  }
+/** @param types the names of its types, for `__typename` */
+export function connectionShape(
+  field: SelectedField,
+  types: { readonly type: string; readonly edge: string; readonly pageInfo: string },
+  fragments: Fragments,
+): ConnectionShape {
+  const places: (readonly SelectionNode[])[] = [];
+  /** Lead from the connection to the record of an index, for each place. */
+  const ways: ((index: number) => Path)[] = [];
+  const addPlace = (records: SelectedField, way: (index: number) => Path): number => {
+    ways.push(way);
+    return places.push(selectionsBelow(records)) - 1;
+  };
+
+  const edgeWriter = (edges: string, inner: SelectedField): Write<Connection['edges'][number]> => {
+    if (inner.name === 'cursor') return ({ cursor }) => `"${cursor()}"`;
+    if (inner.name !== 'node') return () => `"${types.edge}"`;
+    const place = addPlace(inner, (index) => [edges, index, inner.key]);
+    return ({ record }) => record.texts[place]!;
+  };
+  const writer = (member: SelectedField): Write<Connection> => {
+    const { key, name } = member;
+    switch (name) {
+      case 'nodes': {
+        const place = addPlace(member, (index) => [key, index]);
+        return ({ edges }) => `[${edges.map(({ record }) => record.texts[place]).join(',')}]`;
+      }
+      case 'edges': {
+        const inner = writtenBelow(member, fragments, (each) => edgeWriter(key, each));
+        return ({ edges }, values) => {
+          const writeEdge = inner(values);
+          return `[${edges.map((edge) => writeEdge(edge)).join(',')}]`;
+        };
+      }
+      case 'pageInfo': {
+        const inner = writtenBelow(member, fragments, (each) => infoWriter(each, types.pageInfo));
+        return (connection, values) => inner(values)(connection);
+      }
+      case 'totalCount':
+        return ({ total }) => String(total);
+      default:
+        return () => `"${types.type}"`;
+    }
+  };
+  const members = fieldsBelow(field, fragments);
+  const write = writtenBelow(field, fragments, writer);
+
+  return {
+    places,
+    selected: (values) => selectedNow(members, values),
+    write: (connection, values) => write(values)(connection),
+    errorsIn: ({ edges }) => {
+      const errors: AnswerError[] = [];
+      for (const [index, { record }] of edges.entries()) {
+        for (const error of record.errors) {
+          const [place, ...rest] = error.path ?? [];
+          const way = place === undefined ? [] : ways[place as number]!(index);
+          errors.push({ ...error, path: [...way, ...rest] });
+        }
+      }
+      return errors;
+    },
+  };
+}
+
+/** Compiles how an object is written: its selected members, for values of the variables. */
+function writtenBelow<T>(
+  field: SelectedField,
+  fragments: Fragments,
+  writer: (member: SelectedField) => Write<T>,
+): (values: Values) => (of: T) => string {
+  const members = fieldsBelow(field, fragments).map((member) => {
+    return { ...member, write: writer(member) };
+  });
+  return (values) => {
+    const selected = selectedNow(members, values);
+    return (of) => {
+      let text = '';
+      for (const { key, write } of selected) {
+        text += `${text === '' ? '' : ','}"${key}":${write(of, values)}`;
+      }
+      return `{${text}}`;
+    };
+  };
+}
+
+function infoWriter({ name }: SelectedField, type: string): Write<Connection> {
+  const valueOf = (connection: Connection): unknown => {
+    switch (name) {
+      case 'hasNextPage':
+      case 'hasPreviousPage':
+        return connection[name];
+      case 'startCursor':
+        return connection.edges[0]?.cursor() ?? null;
+      case 'endCursor':
+        return connection.edges.at(-1)?.cursor() ?? null;
+      default:
+        return type;
+    }
+  };
+  return (connection) => JSON.stringify(valueOf(connection));
 }

@@ -1,151 +1,100 @@
-import {
-  isAbstractType,
-  Kind,
-  type GraphQLObjectType,
-  type GraphQLSchema,
-  type SelectionNode,
-} from 'graphql';
+import { doTypesOverlap, Kind, type GraphQLCompositeType, type SelectionNode } from 'graphql';
 import { codedError } from '../errors.ts';
 import type { Entity } from '../schema/derived.ts';
-import { JsonText, type AnswerError, type FieldValue } from './answer.ts';
+import { errorsBelow, JsonText, type FieldValue } from './answer.ts';
 import type { Call } from './call.ts';
-import type { Shared } from './shared.ts';
 import { isJsonObject } from './json.ts';
-import type { Fragments } from '../selections.ts';
 import type { PreparedOperation } from './prepared-operation.ts';
-import {
-  idTypeOf,
-  readId,
-  recordValue,
-  recordLoads,
-  type RecordId,
-  type RecordLoads,
-} from './records.ts';
+import { idTypeOf, readId, recordLoader, type LoadRecord } from './records.ts';
 import { argumentsReader, selectionsBelow, type SelectedField } from './selected-fields.ts';
-import { errorsAt } from './service-answer.ts';
+import { failed } from './service-answer.ts';
+import type { Shared } from './shared.ts';
 import { fragmentNode } from './syntax.ts';
+
+/** Answers a field of the root in a call. */
+type AnswerField = (call: Call) => Promise<FieldValue>;
 
 /** Per operation, of all its fields of this kind together. */
 const MAX_REFERENCES = 10_000;
 
-/** A field that returns one record by its id, like `person(id)`. */
-export class RecordField {
-  readonly key: string;
-  readonly #argumentsFor: ReturnType<typeof argumentsReader>;
-  readonly #entity: Entity;
-  readonly #loads: RecordLoads;
-
-  constructor(
-    shared: Shared,
-    prepared: PreparedOperation,
-    entity: Entity,
-    selected: SelectedField,
-  ) {
-    this.key = selected.key;
-    this.#entity = entity;
-    this.#argumentsFor = argumentsReader(shared, shared.schema.getQueryType()!.name, selected);
-    this.#loads = recordLoads(shared, prepared, entity, selectionsBelow(selected));
-  }
-
-  async answer(call: Call): Promise<FieldValue> {
-    const path = [this.key];
-    try {
-      const args = this.#argumentsFor(call.variables.values);
-      const id = readId(args['id'], this.#entity);
-      if (id === undefined) throw badReference(wrongId(this.#entity));
-      return await recordValue(this.#loads.load(call, id), path);
-    } catch (error) {
-      return { value: null, errors: errorsAt(error, path) };
-    }
-  }
+/** Compiles a field that returns one record by its id, like `person(id)`. */
+export function recordField(
+  shared: Shared,
+  prepared: PreparedOperation,
+  entity: Entity,
+  selected: SelectedField,
+): AnswerField {
+  const argumentsFor = argumentsReader(shared, shared.schema.getQueryType()!.name, selected);
+  const load = recordLoader(shared, prepared, entity, selectionsBelow(selected));
+  return async (call) => {
+    const id = readId(argumentsFor(call.variables.values)['id'], entity);
+    if (id === undefined) throw codedError('BAD_USER_INPUT', wrongId(entity));
+    return load(call, id);
+  };
 }
 
-/** `_entities`: records by their representations, in their order, null with an error where one cannot be read. */
-export class EntitiesField {
-  readonly key: string;
-  readonly #argumentsFor: ReturnType<typeof argumentsReader>;
-  readonly #entities: ReadonlyMap<string, Entity>;
-  readonly #loadsOf: (entity: Entity) => RecordLoads;
+/** Compiles `_entities`: records by their representations, in their order, null with an error if one cannot be read. */
+export function entitiesField(
+  shared: Shared,
+  prepared: PreparedOperation,
+  entities: readonly Entity[],
+  selected: SelectedField,
+): AnswerField {
+  const argumentsFor = argumentsReader(shared, shared.schema.getQueryType()!.name, selected);
+  const byType = new Map(entities.map((entity) => [entity.type.name, entity]));
+  const selections = selectionsBelow(selected);
+  const loaders = new Map<Entity, LoadRecord>();
+  const loaderOf = (entity: Entity): LoadRecord => {
+    const known = loaders.get(entity);
+    if (known) return known;
+    const own = selectionsOn(shared, prepared, entity.type.name, selections);
+    const made = recordLoader(shared, prepared, entity, own);
+    loaders.set(entity, made);
+    return made;
+  };
 
-  constructor(
-    shared: Shared,
-    prepared: PreparedOperation,
-    entities: readonly Entity[],
-    selected: SelectedField,
-  ) {
-    this.key = selected.key;
-    this.#entities = new Map(entities.map((entity) => [entity.type.name, entity]));
-    this.#argumentsFor = argumentsReader(shared, shared.schema.getQueryType()!.name, selected);
-    const selections = selectionsBelow(selected);
-    const known = new Map<Entity, RecordLoads>();
-    this.#loadsOf = (entity) => {
-      const ofType =
-        known.get(entity) ??
-        recordLoads(
-          shared,
-          prepared,
-          entity,
-          selectionsOn(shared.schema, entity.type, selections, prepared.fragments),
-        );
-      known.set(entity, ofType);
-      return ofType;
-    };
-  }
-
-  async answer(call: Call): Promise<FieldValue> {
-    try {
-      const args = this.#argumentsFor(call.variables.values);
-      const representations = args['representations'] as readonly unknown[];
-      call.references.count += representations.length;
-      if (call.references.count > MAX_REFERENCES) throw tooMany();
-      const values = await Promise.all(
-        representations.map((representation, index) => this.#valueOf(call, representation, index)),
-      );
-      const errors = values.flatMap((value) => value.errors);
-      const texts = values.map(({ value }) => value?.pieces.join('') ?? 'null');
-      for (const text of texts) call.hold({}, text.length);
-      return { value: JsonText.of(`[${texts.join(',')}]`), errors };
-    } catch (error) {
-      return { value: null, errors: errorsAt(error, [this.key]) };
-    }
-  }
-
-  async #valueOf(call: Call, representation: unknown, index: number): Promise<FieldValue> {
-    const path = [this.key, index];
-    const reference = this.#read(representation);
-    if (typeof reference !== 'string') {
-      return recordValue(this.#loadsOf(reference.entity).load(call, reference.id), path);
-    }
-    // No exception: with a thousand invalid references, the stack traces would cost more than the rest.
-    const error: AnswerError = {
-      service: { message: reference, path, extensions: { code: 'BAD_USER_INPUT' } },
-    };
-    return { value: null, errors: [error] };
-  }
-
-  /** Returns a message for an invalid one, which repeats nothing of it. */
-  #read(representation: unknown): { readonly entity: Entity; readonly id: RecordId } | string {
+  const valueOf = async (call: Call, representation: unknown): Promise<FieldValue> => {
     const { __typename: type, id } = isJsonObject(representation) ? representation : {};
-    const entity = typeof type === 'string' ? this.#entities.get(type) : undefined;
-    if (!entity || id === undefined || id === null) return NO_REFERENCE;
-    if (!entity.lookup) {
-      return `No ${entity.type.name} can be found by its id here: its key is \`resolvable: false\`. Ask another subgraph.`;
-    }
+    const entity = typeof type === 'string' ? byType.get(type) : undefined;
+    if (!entity || id === undefined || id === null) return refused(NO_REFERENCE);
+    if (!entity.lookup) return refused(notFoundHere(entity));
     const read = readId(id, entity);
-    return read === undefined ? wrongId(entity) : { entity, id: read };
-  }
+    if (read === undefined) return refused(wrongId(entity));
+    return loaderOf(entity)(call, read).catch(failed);
+  };
+
+  return async (call) => {
+    const args = argumentsFor(call.variables.values);
+    const representations = args['representations'] as readonly unknown[];
+    call.references.count += representations.length;
+    if (call.references.count > MAX_REFERENCES) throw tooMany();
+    const values = await Promise.all(representations.map((each) => valueOf(call, each)));
+    const texts = values.map(({ value }) => value?.pieces.join('') ?? 'null');
+    for (const text of texts) call.hold({}, text.length);
+    return {
+      value: JsonText.of(`[${texts.join(',')}]`),
+      errors: values.flatMap(({ errors }, index) => errorsBelow([index], errors)),
+    };
+  };
 }
 
+/** No exception: with a thousand invalid references, the stack traces would cost more than the rest. */
+function refused(message: string): FieldValue {
+  const service = { message, extensions: { code: 'BAD_USER_INPUT' } };
+  return { value: null, errors: [{ service, path: [] }] };
+}
+
+/** These messages repeat nothing of a representation. */
 const NO_REFERENCE =
   'A representation must be an object with the `__typename` of an entity here, and its `id`. The SDL of this subgraph ' +
   'names the entities.';
 
-function wrongId(entity: Entity): string {
-  return `The id of a ${entity.type.name} must be of the type ${idTypeOf(entity).name}, and this one is not.`;
+function notFoundHere({ type }: Entity): string {
+  return `No ${type.name} can be found by its id here: its key is \`resolvable: false\`. Ask another subgraph.`;
 }
 
-function badReference(message: string) {
-  return codedError('BAD_USER_INPUT', message);
+function wrongId(entity: Entity): string {
+  return `The id of a ${entity.type.name} must be of the type ${idTypeOf(entity).name}, and this one is not.`;
 }
 
 function tooMany() {
@@ -155,28 +104,26 @@ function tooMany() {
   );
 }
 
-/** Returns what selections on a union of the gateway select for one of its types, which the service knows. */
-function selectionsOn(
-  schema: GraphQLSchema,
-  type: GraphQLObjectType,
-  selections: readonly SelectionNode[],
-  fragments: Fragments,
-): readonly SelectionNode[] {
-  return selections.flatMap((selection): readonly SelectionNode[] => {
-    if (selection.kind === Kind.FIELD) return [selection];
-    const isInline = selection.kind === Kind.INLINE_FRAGMENT;
-    const fragment = isInline ? selection : fragments.get(selection.name.value)!;
-    const condition = fragment.typeCondition?.name.value;
-    // The type may be one of the service's own schema, which has the same names.
-    const on = condition === undefined ? undefined : schema.getType(condition);
-    const isOurs = on === undefined || on.name === UNION;
-    const canBe =
-      on?.name === type.name ||
-      (isAbstractType(on) && schema.getPossibleTypes(on).some(({ name }) => name === type.name));
-    if (!isOurs) return canBe ? [selection] : [];
-    const inner = selectionsOn(schema, type, fragment.selectionSet.selections, fragments);
-    return inner.length > 0 ? [fragmentNode(undefined, inner, selection.directives)] : [];
-  });
-}
-
 const UNION = '_Entity';
+
+/** Returns what selections on a union of the gateway, which the service does not know, select for one of its types. */
+function selectionsOn(
+  { schema }: Shared,
+  { fragments }: PreparedOperation,
+  type: string,
+  selections: readonly SelectionNode[],
+): readonly SelectionNode[] {
+  const typeNamed = (name: string) => schema.getType(name) as GraphQLCompositeType;
+  const on = (all: readonly SelectionNode[]): readonly SelectionNode[] =>
+    all.flatMap((selection): readonly SelectionNode[] => {
+      if (selection.kind === Kind.FIELD) return [selection];
+      const isInline = selection.kind === Kind.INLINE_FRAGMENT;
+      const fragment = isInline ? selection : fragments.get(selection.name.value)!;
+      const condition = fragment.typeCondition?.name.value ?? UNION;
+      if (!doTypesOverlap(schema, typeNamed(type), typeNamed(condition))) return [];
+      if (condition !== UNION) return [selection];
+      const inner = on(fragment.selectionSet.selections);
+      return inner.length > 0 ? [fragmentNode(undefined, inner, selection.directives)] : [];
+    });
+  return on(selections);
+}

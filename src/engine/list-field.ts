@@ -9,22 +9,19 @@ import {
 } from '../paging/connection.ts';
 import { cursorsOf, decodeCursor, type Position } from '../paging/cursor.ts';
 import { drain, endOf, limitExceeded, walkTogether } from '../paging/drain.ts';
-import { walkList, type WalkedPage, type WalkedPages } from '../paging/walk.ts';
-import { causeOf } from '../paging/page.ts';
 import { walkBehind } from '../paging/resume.ts';
 import { walkInTurn } from '../paging/walk-slots.ts';
+import { walkList, type WalkedPage, type WalkedPages } from '../paging/walk.ts';
 import { LARGEST_PAGE, type Adapter, type DerivedList } from '../schema/derived.ts';
-import { JsonText, withPath, type AnswerError, type FieldValue, type Path } from './answer.ts';
+import { errorsBelow, JsonText, type AnswerError, type FieldValue } from './answer.ts';
 import type { Call, Requester } from './call.ts';
-import { ConnectionShape } from './connection-shape.ts';
-import type { Shared } from './shared.ts';
+import { connectionShape, type ConnectionShape } from './connection-shape.ts';
 import { ListPages, type Reading } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
-import type { NestedFiller, PreparedOperation } from './prepared-operation.ts';
+import type { NestedFiller, Parent, PreparedOperation } from './prepared-operation.ts';
 import { argumentsReader, selectionsBelow, type SelectedField } from './selected-fields.ts';
-import { errorsAt } from './service-answer.ts';
-
-type Values = Readonly<Record<string, unknown>>;
+import { failed } from './service-answer.ts';
+import type { Shared } from './shared.ts';
 
 /** An `all…` or `…Connection` field of an operation. Compiled once, answered in every call. */
 export class ListField implements NestedFiller {
@@ -39,48 +36,28 @@ export class ListField implements NestedFiller {
   constructor(
     shared: Shared,
     prepared: PreparedOperation,
-    derived: DerivedList,
+    { adapter, kind, parent }: DerivedList,
     field: SelectedField,
   ) {
-    const { adapter, kind, parent } = derived;
     this.key = field.key;
     this.#shared = shared;
     this.#adapter = adapter;
     this.#argumentsFor = argumentsReader(shared, parent, field);
-    this.#connection =
-      kind === 'connection'
-        ? new ConnectionShape(
-            field,
-            { ...adapter.connection!, pageInfo: shared.served.pageInfo },
-            prepared.fragments,
-          )
-        : undefined;
+    if (kind === 'connection') {
+      const types = { ...adapter.connection!, pageInfo: shared.served.pageInfo };
+      this.#connection = connectionShape(field, types, prepared.fragments);
+    }
     const args = field.uses[0]!.node.arguments;
     const places = this.#connection?.places ?? [selectionsBelow(field)];
     this.#pages = new ListPages(shared, prepared, { adapter, args, places });
   }
 
-  /** Answers a field of the root. */
-  answer(call: Call): Promise<FieldValue> {
-    return this.#answer(call, [this.key]);
-  }
-
-  answerBelow(requester: Requester, parentId: unknown): Promise<FieldValue> {
-    return this.#answer(requester, [], { id: parentId });
-  }
-
-  /** @param path of the field @param parent of a nested list */
-  async #answer(requester: Requester, path: Path, parent?: Reading['parent']): Promise<FieldValue> {
-    const errors: AnswerError[] = [];
-    try {
-      const list = this.#open(requester, parent);
-      const value = this.#connection
-        ? await this.#readConnection(list, requester, path, errors)
-        : await this.#collect(this.#drain(list, requester), path, errors, requester);
-      return { value, errors };
-    } catch (error) {
-      return { value: null, errors: [...errors, ...errorsAt(error, path)] };
-    }
+  /** @param parent of a nested list */
+  async answer(requester: Requester, parent?: Parent): Promise<FieldValue> {
+    const list = this.#open(requester, parent);
+    return this.#connection
+      ? this.#readConnection(this.#connection, list, requester)
+      : this.#collect(list, requester);
   }
 
   /** Drains a list of the root, with the text of each page and its errors, for a stream. */
@@ -88,21 +65,17 @@ export class ListField implements NestedFiller {
     const list = this.#open(call);
     let drained = 0;
     for await (const page of this.#drain(list, call, { isStream: true })) {
-      const { offsets } = page;
-      if (offsets.length === 0) continue;
-      const from = drained;
-      drained += offsets.length;
-      yield {
-        count: offsets.length,
-        text: this.#shared.textOf(page),
-        errors: errorsIn(page, [this.key], from),
-        resumeAfter: cursorAt(list.nameInCursors, endOf(page)!),
-      };
+      const count = page.offsets.length;
+      if (count === 0) continue;
+      const errors = errorsIn(page, drained);
+      drained += count;
+      const resumeAfter = cursorAt(list.nameInCursors, endOf(page)!);
+      yield { count, text: this.#shared.textOf(page), errors, resumeAfter };
     }
   }
 
   /** @param parent of a nested list @throws BAD_USER_INPUT */
-  #open(requester: Requester, parent?: Reading['parent']): OpenedList {
+  #open(requester: Requester, parent?: Parent): OpenedList {
     const { variables } = requester;
     const args = this.#argumentsFor(variables.values);
     const filters = this.#adapter.filters
@@ -157,38 +130,32 @@ export class ListField implements NestedFiller {
     return { limit: limit ?? undefined, position };
   }
 
-  async #collect(
-    pages: WalkedPages<ListRecord>,
-    path: Path,
-    errors: AnswerError[],
-    requester: Requester,
-  ): Promise<JsonText> {
+  async #collect(list: OpenedList, requester: Requester): Promise<FieldValue> {
     const parts: Buffer[] = [];
+    const errors: AnswerError[] = [];
     let drained = 0;
-    for await (const page of pages) {
+    for await (const page of this.#drain(list, requester)) {
       if (page.offsets.length === 0) continue;
       const text = this.#shared.textOf(page);
       requester.hold(text, text.length);
       requester.onDrained?.(text);
       parts.push(text);
-      errors.push(...errorsIn(page, path, drained));
+      errors.push(...errorsIn(page, drained));
       drained += page.offsets.length;
     }
-    return JsonText.ofList(parts);
+    return { value: JsonText.ofList(parts), errors };
   }
 
   async #readConnection(
+    shape: ConnectionShape,
     list: OpenedList,
     requester: Requester,
-    path: Path,
-    errors: AnswerError[],
-  ): Promise<JsonText> {
-    const shape = this.#connection!;
+  ): Promise<FieldValue> {
     const { values } = requester.variables;
-    const { isRead, hasTotal } = shape.needs(values);
+    const selected = shape.selected(values);
+    const isRead = selected.some(({ name }) => ['edges', 'nodes', 'pageInfo'].includes(name));
+    const totals = selected.filter(({ name }) => name === 'totalCount');
     const args: ConnectionArguments = list.args;
-    const { slots } = this.#shared.lists;
-    const { caller, operation, signal } = requester;
     const isBackward = args.last !== undefined && args.last !== null;
     // Without records, the fields of one that fails are no reason for an error.
     const pages = args.first === 0 || args.last === 0 ? this.#pages.bare : this.#pages;
@@ -197,38 +164,35 @@ export class ListField implements NestedFiller {
       ...pages.listFor(requester, { ...list, isOverhead: isBackward }),
       nameInCursors: list.nameInCursors,
       max: this.#shared.connectionMax,
-      inTurn: (begin) => walkInTurn(slots, { caller, operation, signal }, begin),
+      inTurn: (begin) => walkInTurn(this.#shared.lists.slots, requester, begin),
     };
     // Also where only `totalCount` is selected.
     checkedArguments(connected, args);
-    const [connection, total] = await Promise.all([
+    const [read, { total, failure }] = await Promise.all([
       isRead ? readConnection(connected, args) : NOTHING,
-      hasTotal ? this.#total(list, requester) : undefined,
+      totals.length > 0 ? this.#total(list, requester) : NO_TOTAL,
     ]);
     if (isBackward) {
       // Pages of overhead have charged the caller, but have not checked the scope `drain` for what is returned.
-      const returned = Math.ceil(connection.edges.length / LARGEST_PAGE);
+      const returned = Math.ceil(read.edges.length / LARGEST_PAGE);
       requester.budget?.spend(returned, { isCharged: true });
     }
-    if (total && 'error' in total) {
-      for (const key of shape.totalKeys(values))
-        errors.push(...errorsAt(total.error, [...path, key]));
-    }
-    const count = total && 'count' in total ? total.count : null;
-    const text = shape.write({ ...connection, total: { count } }, values, path, errors);
+    const connection = { ...read, total };
+    const text = shape.write(connection, values);
     requester.hold(connection, text.length);
-    return JsonText.of(text);
+    const ofTotals = totals.flatMap(({ key }) => errorsBelow([key], failure));
+    return { value: JsonText.of(text), errors: [...ofTotals, ...shape.errorsIn(connection)] };
   }
 
   async #total(list: OpenedList, requester: Requester): Promise<Total> {
     try {
       if (this.#adapter.count !== undefined) {
         const { count } = await this.#pages.bare.listFor(requester, list).fetchPage(null, 1);
-        if (count !== undefined) return { count };
+        if (count !== undefined) return { total: count, failure: [] };
       }
-      return { count: await this.#counted(list, requester) };
+      return { total: await this.#counted(list, requester), failure: [] };
     } catch (error) {
-      return { error: causeOf(error) };
+      return { total: null, failure: failed(error).errors };
     }
   }
 
@@ -265,14 +229,19 @@ export class ListField implements NestedFiller {
 }
 
 const NOTHING = { edges: [], hasNextPage: false, hasPreviousPage: false };
+const NO_TOTAL = { total: null, failure: [] };
 
-type Total = { readonly count: number } | { readonly error: unknown };
+interface Total {
+  /** Null if it could not be counted. */
+  readonly total: number | null;
+  readonly failure: readonly AnswerError[];
+}
 
 /** A list with the arguments of one call. */
 interface OpenedList extends Reading {
   /** The same in its cursors, where a filter that is null counts as absent. */
   readonly nameInCursors: string;
-  readonly args: Values;
+  readonly args: Readonly<Record<string, unknown>>;
 }
 
 interface DrainedPart {
@@ -284,16 +253,13 @@ interface DrainedPart {
   readonly resumeAfter: string;
 }
 
-/** @param path of the list @param from the index of the page's first record in it */
-function errorsIn(
-  { page, offsets }: WalkedPage<ListRecord>,
-  path: Path,
-  from: number,
-): readonly AnswerError[] {
+/** @param from the index of the page's first record in the list */
+function errorsIn({ page, offsets }: WalkedPage<ListRecord>, from: number): AnswerError[] {
   const errors: AnswerError[] = [];
   for (const [at, offset] of offsets.entries()) {
-    for (const { error, place, path: below } of page.records[offset]!.errors) {
-      errors.push(withPath(error, place === undefined ? path : [...path, from + at, ...below]));
+    for (const error of page.records[offset]!.errors) {
+      const [place, ...rest] = error.path ?? [];
+      errors.push({ ...error, path: place === undefined ? [] : [from + at, ...rest] });
     }
   }
   return errors;

@@ -19,27 +19,27 @@ import {
 } from '../paging/page.ts';
 import type { PagedList } from '../paging/walk.ts';
 import { LARGEST_PAGE, type Adapter } from '../schema/derived.ts';
-import type { Asked, Requester } from './call.ts';
-import { ByIds, loadTogether } from './by-ids.ts';
-import type { Shared } from './shared.ts';
+import type { OutgoingRequest } from '../upstream/request.ts';
+import type { AnswerError } from './answer.ts';
+import { ByIds } from './by-ids.ts';
+import type { Requester } from './call.ts';
 import { identityOf, type Identity } from './identity.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
-import type { ListRecord, RecordError } from './list-record.ts';
+import type { ListRecord } from './list-record.ts';
 import { compileMend, mended, type Mend } from './mend.ts';
-import { asQuery, type PreparedOperation } from './prepared-operation.ts';
+import { asQuery, type Parent, type PreparedOperation } from './prepared-operation.ts';
 import { ResultUnion } from './result-union.ts';
 import { selectedFields } from './selected-fields.ts';
 import {
   failedForSize,
   isTooBig,
+  memberOf,
   readServiceAnswer,
-  rootValue,
   ServiceFailure,
-  valueBelow,
   type PlacedValue,
-  type ServiceAnswer,
 } from './service-answer.ts';
 import { ServiceRequest } from './service-request.ts';
+import type { Shared } from './shared.ts';
 import { argumentNode, fieldNode, orTypename, variableDefinitionNode } from './syntax.ts';
 
 interface ListPagesParts {
@@ -57,8 +57,8 @@ interface ListPagesParts {
 export interface Reading {
   /** Of the list with its filters. */
   readonly name: string;
-  /** The parent of a nested list, with the id that the service returned. */
-  readonly parent?: { readonly id: unknown } | undefined;
+  /** Of a nested list. */
+  readonly parent?: Parent | undefined;
   readonly isOverhead?: boolean;
 }
 
@@ -79,11 +79,12 @@ export class ListPages {
   readonly #keys: readonly string[];
   readonly #mends: readonly (Mend | undefined)[];
   readonly #result: ResultUnion;
-  readonly #request: (parents: number) => ServiceRequest;
   /** The number of these pages, if there are lists below the records: what is sent for the pages does not name these. */
   readonly #filled: number | undefined;
   /** Undefined for a list of the root. */
   readonly #parents: ByIds | undefined;
+  /** For a list of the root, or of one parent. */
+  readonly #request: ServiceRequest;
 
   constructor(
     shared: Shared,
@@ -101,7 +102,7 @@ export class ListPages {
     this.#mends = places.map((selections) => {
       const set = { kind: Kind.SELECTION_SET, selections } as const;
       const fields = selectedFields(set, prepared.fragments);
-      return compileMend(shared, prepared, adapter.nodeType, fields);
+      return compileMend(shared, prepared, [adapter.nodeType], fields);
     });
     if (this.#mends.some((mend) => mend?.fills)) this.#filled = shared.number();
     const lists = places.map((selections, place) =>
@@ -110,22 +111,23 @@ export class ListPages {
         selections: orTypename([...(place === 0 ? this.#identity.selections : []), ...selections]),
       }),
     );
-    const info = fieldNode('pageInfo', {
-      selections: ['hasNextPage', 'endCursor', ...sizeFields(adapter)].map((name) =>
-        fieldNode(name),
-      ),
-    });
-    const { count } = adapter;
-    const counted = isBare && count !== undefined ? [fieldNode(count, { alias: COUNT })] : [];
-    const filters = new Set(adapter.filters.map(({ name }) => name));
-    const sentArgs = args.filter(({ name }) => filters.has(name.value));
-    const paging = [
-      argumentNode(adapter.first.name, FIRST),
-      argumentNode(adapter.after.name, AFTER),
+    const info = ['hasNextPage', 'endCursor', ...sizeFields(adapter)];
+    const selections = [
+      fieldNode('pageInfo', { selections: info.map((name) => fieldNode(name)) }),
+      ...(isBare && adapter.count !== undefined
+        ? [fieldNode(adapter.count, { alias: COUNT })]
+        : []),
+      ...lists,
     ];
+    const isFilter = ({ name }: ArgumentNode) =>
+      adapter.filters.some((filter) => filter.name === name.value);
     const list = fieldNode(adapter.name, {
-      args: [...paging, ...sentArgs],
-      selections: this.#result.select([info, ...counted, ...lists]),
+      args: [
+        argumentNode(adapter.first.name, FIRST),
+        argumentNode(adapter.after.name, AFTER),
+        ...args.filter(isFilter),
+      ],
+      selections: this.#result.select(selections),
     });
     const query = asQuery(prepared);
     const definitions = [
@@ -134,10 +136,9 @@ export class ListPages {
       variableDefinitionNode(AFTER, getNullableType(adapter.after.type)),
     ];
     this.#parents = adapter.reach && new ByIds(shared, query, adapter.reach, [list], definitions);
-    const ofRoot =
+    this.#request =
       this.#parents?.request(1) ?? new ServiceRequest(shared.served, query, [list], definitions);
-    this.#request = (parents) => this.#parents?.request(parents) ?? ofRoot;
-    const texts = places.map((selections) => print({ kind: Kind.SELECTION_SET, selections }));
+    const texts = places.map((each) => print({ kind: Kind.SELECTION_SET, selections: each }));
     this.#name = `${adapter.parent}.${adapter.name} ${texts.join(' ')}`;
   }
 
@@ -147,7 +148,7 @@ export class ListPages {
 
   /** Names what is selected, also in lists below the records, with the values of the caller's variables. */
   nameWith(sent: Readonly<Record<string, unknown>>): string {
-    const name = this.#request(1).nameWith(sent);
+    const name = this.#request.nameWith(sent);
     return this.#filled === undefined ? name : JSON.stringify([name, this.#filled, sent]);
   }
 
@@ -164,81 +165,70 @@ export class ListPages {
     };
   }
 
-  /** The first pages of the nested lists of several parents share a request. */
   #fetcher(requester: Requester, { parent, isOverhead }: Reading): FetchPage<ListRecord> {
-    const fullPages = inFullPages();
-    const parents = parent ? [JSON.stringify(parent.id ?? null)] : [];
+    const { sent } = requester.variables;
+    const inFullPages = fullPages();
     return async (after, first) => {
-      if (parents[0] !== undefined && after === null) {
-        const name = `${first} ${this.nameWith(requester.variables.sent)}`;
-        const loader = requester.loader<Page<ListRecord>>(name, (ids) =>
-          this.#firstPages(requester, { first, isOverhead }, ids),
-        );
-        return loader.load(parents[0]);
+      const full = inFullPages(first);
+      const added: JsonObject =
+        after === null ? { [FIRST]: first } : { [FIRST]: first, [AFTER]: after };
+      const ask = (request: OutgoingRequest, pages: number) =>
+        this.#ask(requester, request, full * pages, isOverhead);
+      const read = (list: PlacedValue) => this.#pageOf(requester, list, after, first);
+      if (!parent) {
+        const answer = await ask(this.#request.with(sent, added), this.#request.pages);
+        return read(memberOf(answer, this.#adapter.name));
       }
-      const pages = fullPages(first) * this.#request(1).pages;
-      const asked = { after, first, parents, pages, isOverhead };
-      return this.#pageOf(requester, await this.#ask(requester, asked), 0, asked);
+      const load = (ids: readonly string[]) =>
+        this.#parents!.load(ids, { sent, added, ask, read: (of) => read(this.#listOf(of)) });
+      const id = JSON.stringify(parent.id ?? null);
+      // The first pages of the nested lists of several parents share a request.
+      if (after === null) {
+        const name = `${first} ${this.nameWith(sent)}`;
+        return requester.loader<Page<ListRecord>>(name, load).load(id);
+      }
+      const [page] = await load([id]);
+      if (page instanceof Error) throw page;
+      return page!;
     };
   }
 
-  #firstPages(
-    requester: Requester,
-    asked: { readonly first: number; readonly isOverhead: boolean | undefined },
-    ids: readonly string[],
-  ): Promise<readonly (Page<ListRecord> | Error)[]> {
-    const first = { after: null, ...asked };
-    return loadTogether(
-      ids,
-      (parents) => this.#request(parents).pages,
-      (parents, pages) => this.#ask(requester, { ...first, parents, pages }),
-      (answer, at) => this.#pageOf(requester, answer, at, first),
-    );
-  }
-
-  /** @throws SizeRefusedError, PageFailedError */
+  /** @returns the data of the answer @throws SizeRefusedError, PageFailedError */
   async #ask(
     requester: Requester,
-    { after, first, parents, pages, ...asked }: RequestedPage,
-  ): Promise<ServiceAnswer> {
-    const request = this.#request(Math.max(1, parents.length));
-    const added: JsonObject = { [FIRST]: first, ...this.#parents?.values(parents) };
-    if (after !== null) added[AFTER] = after;
-    const outgoing = request.with(requester.variables.sent, added);
-    const answered = await requester.ask(outgoing, pages, asked).catch((error: unknown) => {
+    request: OutgoingRequest,
+    pages: number,
+    isOverhead: boolean | undefined,
+  ): Promise<PlacedValue> {
+    const answered = await requester.ask(request, pages, isOverhead).catch((error: unknown) => {
       throw pageError(error);
     });
     this.#shared.telemetry.pageRead(requester.cause);
     const answer = readServiceAnswer(answered);
-    if (isTooBig(answer)) {
-      const cause = new ServiceFailure(answer.errors);
-      throw new SizeRefusedError(cause.message, { cause });
-    }
-    return answer;
+    const { data, errors } = answer;
+    if (!isTooBig(answer) && data !== undefined) return { value: data, errors };
+    // What the service does not execute at all is wrong for every page.
+    throw failedBy(isTooBig(answer) ? SizeRefusedError : PageFailedError, errors);
   }
 
   /** @throws PageFailedError if the parent does not exist any more */
-  #listIn(answer: ServiceAnswer, at: number): PlacedValue {
+  #listOf(placed: PlacedValue): PlacedValue {
     const { name, parent } = this.#adapter;
-    if (!this.#parents) return rootValue(answer, name);
-    const { failure, ...placed } = this.#parents.read(answer, at);
-    if (failure) return { value: null, errors: [{ error: failure, path: [] }] };
-    if (isJsonObject(placed.value) || placed.errors.length > 0) return valueBelow(placed, name);
+    if (isJsonObject(placed.value) || placed.errors.length > 0) return memberOf(placed, name);
     const message = `The recruiting service no longer has this ${parent}, so its list cannot be read. Request its parent again.`;
     throw new PageFailedError(message, { cause: codedError('UPSTREAM_BAD_RESPONSE', message) });
   }
 
-  /** @param at the index of the parent in the request @throws PageFailedError, CursorRefusedError */
+  /** @throws PageFailedError, CursorRefusedError */
   async #pageOf(
     requester: Requester,
-    answer: ServiceAnswer,
-    at: number,
-    { after, first }: { readonly after: string | null; readonly first: number },
+    { value, errors: placed }: PlacedValue,
+    after: string | null,
+    first: number,
   ): Promise<Page<ListRecord>> {
-    const placed = this.#listIn(answer, at);
-    const failure = this.#result.failureIn(placed.value);
-    const page = isJsonObject(placed.value) && !failure ? placed.value : {};
-    const errors = failure ? [failure] : placed.errors.map(({ error }) => error);
+    const failure = this.#result.failureIn(value);
+    const page = isJsonObject(value) && !failure ? value : {};
+    const errors = failure ? [{ service: failure, path: [] }] : placed;
     // Without an error, no items are no records.
     const isNullList = (list: unknown) =>
       list === null && errors.length === 0 && isNullableType(this.#adapter.itemsType);
@@ -248,19 +238,16 @@ export class ListPages {
     // Errors without a record of their own travel with the first one: without records they would be lost.
     if (!isPage || (errors.length > 0 && lists[0]!.length === 0)) {
       if (errors.length === 0) throw noPage();
-      const cause = new ServiceFailure(errors);
-      const isInside = !failure && placed.errors.some(({ path }) => path.length > 0);
-      // What the service does not execute at all is wrong for every page; a record that fails says nothing of cursors.
-      if (isPage || after === null || answer.data === undefined || isInside) {
-        throw new PageFailedError(cause.message, { cause });
-      }
-      throw new CursorRefusedError(cause.message, { cause });
+      // A record that fails says nothing of the cursor.
+      const isInside = errors.some(({ path }) => path !== undefined && path.length > 0);
+      const isOfCursor = after !== null && !isPage && !isInside;
+      throw failedBy(isOfCursor ? CursorRefusedError : PageFailedError, errors);
     }
     const { hasNextPage, endCursor, first: size } = pageInfo;
     // Null says no; taken for a no, anything else would cut the list short.
     if (hasNextPage !== null && typeof hasNextPage !== 'boolean') throw noPage();
     const ids = (lists[0] as unknown[]).map((record) => this.#identity.of(record));
-    const records = await this.#recordsOf(requester, lists as unknown[][], placed.errors);
+    const records = await this.#recordsOf(requester, lists as unknown[][], errors);
     const count = page[COUNT];
     return {
       records,
@@ -277,22 +264,20 @@ export class ListPages {
     lists: readonly (readonly unknown[])[],
     placed: PlacedValue['errors'],
   ): Promise<ListRecord[]> {
-    const errors: RecordError[][] = [];
-    const add = (index: number, error: RecordError) => void (errors[index] ??= []).push(error);
-    for (const { error, path } of placed) {
-      const [key, index, ...rest] = path;
-      const place = this.#keys.indexOf(String(key));
+    const errors: AnswerError[][] = [];
+    const add = (error: AnswerError, place: number) => {
+      const [index, ...rest] = error.path ?? [];
       const isOfRecord = typeof index === 'number' && lists[place]?.[index] !== undefined;
-      if (isOfRecord) add(index, { error: { service: error }, place, path: rest });
-      else add(0, { error: { service: error }, place: undefined, path: [] });
+      const path = isOfRecord ? [place, ...rest] : [];
+      (errors[isOfRecord ? index : 0] ??= []).push({ ...error, path });
+    };
+    for (const error of placed) {
+      const [key, ...path] = error.path ?? [];
+      add({ ...error, path }, this.#keys.indexOf(String(key)));
     }
     for (const [place, mending] of this.#mends.entries()) {
-      if (!mending) continue;
-      const inside = await mended(mending, lists[place], requester);
-      for (const { error, path } of inside) {
-        const [index, ...rest] = path;
-        add(index as number, { error, place, path: rest });
-      }
+      const inside = mending ? await mended(mending, lists[place], requester) : [];
+      for (const error of inside) add(error, place);
     }
     return lists[0]!.map((_, index) => ({
       texts: lists.map((records) => JSON.stringify(records[index] ?? null)),
@@ -301,17 +286,8 @@ export class ListPages {
   }
 }
 
-interface RequestedPage extends Asked {
-  readonly after: string | null;
-  readonly first: number;
-  /** The ids of the parents of nested lists. */
-  readonly parents: readonly string[];
-  /** The cost of the request. */
-  readonly pages: number;
-}
-
 /** The pages of one reading cost what their records cost in full pages, however small the service makes them. */
-function inFullPages(): (first: number) => number {
+function fullPages(): (first: number) => number {
   let requested = 0;
   return (first) => {
     const before = Math.ceil(requested / LARGEST_PAGE);
@@ -320,7 +296,15 @@ function inFullPages(): (first: number) => number {
   };
 }
 
-const NO_ERRORS: readonly RecordError[] = [];
+const NO_ERRORS: readonly AnswerError[] = [];
+
+function failedBy(
+  Failed: typeof PageFailedError | typeof SizeRefusedError | typeof CursorRefusedError,
+  errors: PlacedValue['errors'],
+): Error {
+  const cause = new ServiceFailure(errors.map(({ service }) => service));
+  return new Failed(cause.message, { cause });
+}
 
 /** Errors of the service end a walk; a refusal of the gateway, such as a budget that is used up, stays what it is. */
 function pageError(error: unknown): unknown {

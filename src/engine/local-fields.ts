@@ -1,52 +1,43 @@
-import { execute, Kind, type DocumentNode, type GraphQLSchema } from 'graphql';
+import { execute, Kind, type ExecutionResult } from 'graphql';
 import type { Call } from './call.ts';
-import type { Shared } from './shared.ts';
 import { rootPart, type PreparedOperation } from './prepared-operation.ts';
-import { fieldsBelow, selectedNow, type SelectedField } from './selected-fields.ts';
-
-const INTROSPECTION: ReadonlySet<string> = new Set(['__schema', '__type']);
+import type { SelectedField } from './selected-fields.ts';
+import type { Shared } from './shared.ts';
 
 /** Whether the gateway answers a root field without a request, from the schema: introspection and `_service`. */
 export function isLocal(field: string): boolean {
-  return INTROSPECTION.has(field) || field === '_service';
+  return field === '__schema' || field === '__type' || field === '_service';
 }
 
-type Values = Readonly<Record<string, unknown>>;
-
-/** Compiles these fields of an operation. @param selected the fields of its root */
+/** Compiles these fields of an operation. @param selected the fields of its root @returns undefined without any */
 export function localFields(
-  { schema, subgraphSdl }: Shared['offered'],
+  { schema, offered }: Shared,
   prepared: PreparedOperation,
   selected: readonly SelectedField[],
-): (call: Call) => Values {
-  const services = selected
-    .filter(({ name }) => name === '_service')
-    .map((field) => ({ key: field.key, below: fieldsBelow(field, prepared.fragments) }));
-  const { definition, fragments } = rootPart(
-    prepared,
-    selected.filter(({ name }) => INTROSPECTION.has(name)),
-  );
-  const document: DocumentNode = {
-    kind: Kind.DOCUMENT,
-    definitions: [definition, ...fragments.values()],
-  };
-  const isIntrospection = definition.selectionSet.selections.length > 0;
-  return ({ variables }) => ({
-    ...(isIntrospection && introspect(schema, document, variables.sent)),
-    ...Object.fromEntries(
-      services.map(({ key, below }) => [key, service(below, variables.values, subgraphSdl)]),
-    ),
+): ((call: Call) => Readonly<Record<string, unknown>>) | undefined {
+  const local = selected.filter(({ name }) => isLocal(name));
+  if (local.length === 0) return undefined;
+  const service = local.filter(({ name }) => name === '_service');
+  const introspection = local.filter((field) => !service.includes(field));
+  const rootValue = { _service: { sdl: () => offered.subgraphSdl() } };
+  // In the offered schema `_service` may belong to a subschema, whose executor answers it by this plan.
+  const parts = [
+    { schema, fields: service },
+    { schema: offered.schema, fields: introspection },
+  ].map((part) => {
+    const { definition, fragments } = rootPart(prepared, part.fields);
+    const definitions = [definition, ...fragments.values()];
+    return {
+      schema: part.schema,
+      rootValue,
+      document: { kind: Kind.DOCUMENT, definitions },
+    } as const;
   });
-}
-
-function introspect(schema: GraphQLSchema, document: DocumentNode, sent: Values): Values {
-  const result = execute({ schema, document, variableValues: { ...sent } });
-  // Fields of introspection are answered from the schema at once.
-  return { ...(result as Exclude<typeof result, Promise<unknown>>).data };
-}
-
-function service(below: readonly SelectedField[], values: Values, sdl: () => string): Values {
-  return Object.fromEntries(
-    selectedNow(below, values).map(({ key, name }) => [key, name === 'sdl' ? sdl() : '_Service']),
-  );
+  return ({ variables }) => {
+    const results = parts.map((part) =>
+      execute({ ...part, variableValues: { ...variables.sent } }),
+    );
+    // These fields are answered from the schema at once.
+    return Object.assign({}, ...results.map((result) => (result as ExecutionResult).data));
+  };
 }

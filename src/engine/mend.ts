@@ -1,10 +1,11 @@
 import { getNamedType, isCompositeType, type GraphQLCompositeType } from 'graphql';
 import { hasFields, objectTypesOf } from '../schema/derived.ts';
-import { pathOf, type AnswerError, type Path } from './answer.ts';
+import { errorsBelow, type AnswerError, type Path } from './answer.ts';
 import type { Requester } from './call.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import { parentIdKey, type NestedFiller, type PreparedOperation } from './prepared-operation.ts';
 import { fieldsBelow, type SelectedField } from './selected-fields.ts';
+import { failed } from './service-answer.ts';
 import type { Shared } from './shared.ts';
 
 /*
@@ -28,26 +29,31 @@ interface Place {
   /** Whether the gateway has selected it for itself. */
   readonly isHidden?: boolean;
   /** Fillers of nested lists, by the service's names of the types that have them. */
-  readonly nested?: ReadonlyMap<string, { readonly filler: NestedFiller; readonly idKey: string }>;
-  readonly below?: readonly Mend[];
+  readonly nested?: ReadonlyMap<string, Nested>;
+  readonly below?: Mend;
+}
+
+interface Nested {
+  readonly filler: NestedFiller;
+  /** The key of the parent's id. */
+  readonly idKey: string;
 }
 
 /**
  * Compiles what has to be changed in the values of a selection; undefined if that is nothing.
  *
- * @param type of the object on which the fields are selected
+ * @param types that the object on which the fields are selected may have
  */
 export function compileMend(
   shared: Shared,
   prepared: PreparedOperation,
-  type: GraphQLCompositeType,
+  types: readonly GraphQLCompositeType[],
   fields: readonly SelectedField[],
 ): Mend | undefined {
   if (shared.servedNames.size === 0 && prepared.nested.size === 0) return undefined;
-  const places = fields.flatMap((field) => placeOf(shared, prepared, type, field) ?? []);
+  const places = fields.flatMap((field) => placeOf(shared, prepared, types, field) ?? []);
   if (places.length === 0) return undefined;
-  const fills = places.some(({ nested, below = [] }) => nested || below.some((each) => each.fills));
-  return { places, fills };
+  return { places, fills: places.some(({ nested, below }) => nested || below?.fills) };
 }
 
 /**
@@ -59,68 +65,61 @@ const HIDDEN = '_rs_';
 function placeOf(
   shared: Shared,
   prepared: PreparedOperation,
-  type: GraphQLCompositeType,
+  types: readonly GraphQLCompositeType[],
   field: SelectedField,
 ): Place | undefined {
-  const { schema, servedNames } = shared;
+  const { schema, served, servedNames } = shared;
   const { key, name, uses } = field;
   if (key.startsWith(HIDDEN)) return { key, isHidden: true };
   if (uses.some(({ node }) => prepared.nested.has(node))) {
     return { key, nested: nestedAt(shared, prepared, field) };
   }
   if (name === '__typename') {
-    const isRenamed = objectTypesOf(schema, type).some((each) =>
-      servedNames.has(shared.served.upstreamType(each.name)),
-    );
+    const isRenamed = types
+      .flatMap((type) => objectTypesOf(schema, type))
+      .some((type) => servedNames.has(served.upstreamType(type.name)));
     return isRenamed ? { key, names: servedNames } : undefined;
   }
-  const types = new Set<GraphQLCompositeType>();
-  for (const { on, node } of uses) {
-    const parent = on === undefined ? type : schema.getType(on);
-    const of = hasFields(parent) && getNamedType(parent.getFields()[node.name.value]?.type);
-    if (isCompositeType(of || undefined)) types.add(of as GraphQLCompositeType);
-  }
-  if (types.size === 0) return undefined;
-  const inner = fieldsBelow(field, prepared.fragments);
-  const below = Array.from(
-    types,
-    (each) => compileMend(shared, prepared, each, inner) ?? [],
-  ).flat();
-  return below.length > 0 ? { key, below } : undefined;
+  const inner = uses.flatMap(({ on, node }) =>
+    (on === undefined ? types : [schema.getType(on)]).flatMap((parent) => {
+      const of = hasFields(parent) && getNamedType(parent.getFields()[node.name.value]?.type);
+      return of && isCompositeType(of) ? [of] : [];
+    }),
+  );
+  const below =
+    inner.length > 0
+      ? compileMend(shared, prepared, [...new Set(inner)], fieldsBelow(field, prepared.fragments))
+      : undefined;
+  return below && { key, below };
 }
 
 function nestedAt({ schema, served }: Shared, prepared: PreparedOperation, field: SelectedField) {
-  const { nested, compileNested } = prepared;
-  const fillers = new Map<string, { readonly filler: NestedFiller; readonly idKey: string }>();
-  const uses = field.uses.flatMap((use) => nested.get(use.node) ?? []);
-  for (const derived of new Set(uses.map((use) => use.derived))) {
-    const ofType = field.uses.flatMap((use) => {
-      const found = nested.get(use.node);
-      return found?.derived === derived ? [{ ...use, node: found.node }] : [];
-    });
-    const filler = compileNested(derived, { key: field.key, name: derived.name, uses: ofType });
+  const uses = field.uses.flatMap((use) => {
+    const nested = prepared.nested.get(use.node);
+    return nested ? [{ derived: nested.derived, use: { ...use, node: nested.node } }] : [];
+  });
+  const fillers = new Map<string, Nested>();
+  for (const [derived, same] of Map.groupBy(uses, (each) => each.derived)) {
+    const of = { key: field.key, name: derived.name, uses: same.map(({ use }) => use) };
+    const nested = {
+      filler: prepared.compileNested(derived, of),
+      idKey: parentIdKey(derived.parent),
+    };
     const parent = schema.getType(derived.parent) as GraphQLCompositeType;
     for (const { name } of objectTypesOf(schema, parent)) {
-      fillers.set(served.upstreamType(name), { filler, idKey: parentIdKey(derived.parent) });
+      fillers.set(served.upstreamType(name), nested);
     }
   }
   return fillers;
 }
 
 /** A nested list that belongs at a place of a value. */
-interface Fill {
-  readonly filler: NestedFiller;
-  /** The id of the parent, as the service returned it. */
-  readonly parentId: unknown;
+interface Fill extends Nested {
   readonly holder: JsonObject;
   readonly key: string;
+  /** The id of the parent, as the service returned it. */
+  readonly parentId: unknown;
   /** Of the nested list, from where the mending began. */
-  readonly path: Path;
-}
-
-interface PlacedError {
-  readonly error: AnswerError;
-  /** From the mended value. */
   readonly path: Path;
 }
 
@@ -129,15 +128,15 @@ export async function mended(
   mending: Mend,
   value: unknown,
   requester: Requester,
-): Promise<readonly PlacedError[]> {
+): Promise<readonly AnswerError[]> {
   const fills: Fill[] = [];
   mend(mending, value, [], fills);
   // Those of several parents at the same time, so that they share requests.
   const errors = await Promise.all(
     fills.map(async ({ filler, parentId, holder, key, path }) => {
-      const filled = await filler.answerBelow(requester, parentId);
+      const filled = await filler.answer(requester, { id: parentId }).catch(failed);
       holder[key] = filled.value && (await filled.value.parse());
-      return filled.errors.map((error) => ({ error, path: [...path, ...pathOf(error)] }));
+      return errorsBelow(path, filled.errors);
     }),
   );
   return errors.flat();
@@ -160,13 +159,11 @@ function mend(mending: Mend, value: unknown, path: Path, fills: Fill[]): void {
     // Types of a union may have other fields under this key: theirs are no names of these types.
     const place = typeof found === 'string' ? nested?.get(found) : undefined;
     if (place) {
-      const { filler, idKey } = place;
-      fills.push({ filler, parentId: value[idKey], holder: value, key, path: [...path, key] });
+      const parentId = value[place.idKey];
+      fills.push({ ...place, holder: value, key, parentId, path: [...path, key] });
       value[key] = null;
     }
-    for (const each of below ?? []) {
-      mend(each, found, each.fills ? [...path, key] : path, fills);
-    }
+    if (below) mend(below, found, below.fills ? [...path, key] : path, fills);
   }
   for (const { key, isHidden } of mending.places) if (isHidden) delete value[key];
 }

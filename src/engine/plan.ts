@@ -4,15 +4,16 @@ import {
   type DocumentNode,
   type OperationDefinitionNode,
 } from 'graphql';
-import type { Answer, AnswerError, FieldValue } from './answer.ts';
+import { errorsBelow, type Answer, type AnswerError, type FieldValue } from './answer.ts';
 import type { Call } from './call.ts';
-import type { Shared } from './shared.ts';
-import { EntitiesField, RecordField } from './entities.ts';
-import { ForwardedFields } from './forwarded.ts';
+import { entitiesField, recordField } from './entities.ts';
+import { forwardedFields } from './forwarded.ts';
 import { ListField } from './list-field.ts';
 import { isLocal, localFields } from './local-fields.ts';
 import { prepareOperation, type PreparedOperation } from './prepared-operation.ts';
 import { selectedFields, selectedNow, type SelectedField } from './selected-fields.ts';
+import { failed } from './service-answer.ts';
+import type { Shared } from './shared.ts';
 import { streamedLists, streamOperation, type Payload } from './stream.ts';
 
 /*
@@ -53,109 +54,73 @@ export function compile(
     ...prepareOperation(shared, document, operation),
     compileNested: (derived, field) => new ListField(shared, prepared, derived, field),
   };
-  return new OperationPlan(shared, prepared);
-}
-
-class OperationPlan implements Plan {
-  readonly #shared: Shared;
-  readonly #isMutation: boolean;
-  readonly #selected: readonly SelectedField[];
-  /** By their keys. */
-  readonly #derived: ReadonlyMap<string, DerivedRoot>;
-  readonly #forwarded: ForwardedFields | undefined;
-  readonly #local: ReturnType<typeof localFields> | undefined;
-  readonly #rootName: string;
-
-  constructor(shared: Shared, prepared: PreparedOperation) {
-    const { definition, fragments } = prepared;
-    const root = shared.schema.getRootType(definition.operation)!;
-    this.#shared = shared;
-    this.#rootName = root.name;
-    this.#isMutation = definition.operation === OperationTypeNode.MUTATION;
-    this.#selected = selectedFields(definition.selectionSet, fragments);
-    const derived = new Map<string, DerivedRoot>();
-    for (const field of this.#selected) {
-      const made = derivedRoot(shared, prepared, field);
-      if (made) derived.set(field.key, made);
-    }
-    this.#derived = derived;
-    const forwarded = this.#selected.filter(
-      ({ key, name }) => !derived.has(key) && name !== '__typename' && !isLocal(name),
-    );
-    this.#forwarded =
-      forwarded.length > 0
-        ? new ForwardedFields(shared, prepared, root, this.#selected, forwarded)
-        : undefined;
-    this.#local = this.#selected.some(({ name }) => isLocal(name))
-      ? localFields(shared.offered, prepared, this.#selected)
-      : undefined;
+  const { definition, fragments } = prepared;
+  const root = shared.schema.getRootType(definition.operation)!;
+  const fields = selectedFields(definition.selectionSet, fragments);
+  const derived = new Map<string, DerivedRoot>();
+  for (const field of fields) {
+    const made = derivedRoot(shared, prepared, field);
+    if (made) derived.set(field.key, made);
   }
-
-  async answer(call: Call): Promise<Answer> {
-    if (!this.#isMutation) return this.#answer(call);
-    const { lists } = this.#shared;
-    lists.separate();
-    try {
-      return await this.#answer(call);
-    } finally {
-      lists.forget();
-    }
-  }
-
-  stream(call: Call): AsyncGenerator<Payload, void, undefined> | undefined {
-    const selected = selectedNow(this.#selected, call.variables.values);
-    const streams = streamedLists(selected, this.#derived, call);
-    if (streams.length === 0) return undefined;
-    const streamed = new Set(streams.map(({ list }) => list.key));
-    return streamOperation(streams, call, () => this.#answer(call, streamed));
-  }
+  const local = localFields(shared, prepared, fields);
+  const ofService = fields.filter(
+    ({ key, name }) => !derived.has(key) && name !== '__typename' && !isLocal(name),
+  );
+  const forward =
+    ofService.length > 0
+      ? forwardedFields(shared, prepared, root, fields, ofService)
+      : () => undefined;
 
   /** @param streamed the keys of lists whose records are sent later: they are empty here */
-  async #answer(call: Call, streamed?: ReadonlySet<string>): Promise<Answer> {
+  const answer = async (call: Call, streamed?: ReadonlySet<string>): Promise<Answer> => {
     const { values } = call.variables;
-    const selected = selectedNow(this.#selected, values);
-    const derived = selected.flatMap(({ key }) => {
-      const field = this.#derived.get(key);
-      return field && !streamed?.has(key) ? [{ key, value: field.answer(call) }] : [];
-    });
-    const forwarded = this.#forwarded?.isSelected(values)
-      ? this.#forwarded.answer(call)
-      : undefined;
+    const selected = selectedNow(fields, values);
+    const running = new Map(
+      selected.flatMap(({ key }) => {
+        const field = derived.get(key);
+        return field && !streamed?.has(key) ? [[key, field.answer(call).catch(failed)]] : [];
+      }),
+    );
+    const isForwarded = ofService.some((field) => selected.includes(field));
+    const forwarded = isForwarded ? forward(call) : undefined;
     // Beside derived fields, skipped or not, its `__typename` is not requested.
-    if (this.#derived.size === 0 && !this.#local && forwarded) return forwarded;
-    const [service, ...derivedValues] = await Promise.all([
-      forwarded,
-      ...derived.map(({ value }) => value),
-    ]);
-    const ofKey = new Map(derived.map(({ key }, at) => [key, derivedValues[at]!]));
-    return this.#joined(call, selected, service, ofKey, streamed);
-  }
-
-  /** Joins the values of the root fields in the order of the operation. */
-  #joined(
-    call: Call,
-    selected: readonly SelectedField[],
-    service: Answer | undefined,
-    derived: ReadonlyMap<string, FieldValue>,
-    streamed: ReadonlySet<string> = new Set(),
-  ): Answer {
-    const local = this.#local?.(call);
+    if (derived.size === 0 && !local && forwarded) return forwarded;
+    const service = await forwarded;
+    const locals = local?.(call);
     const errors: AnswerError[] = [...(service?.errors ?? [])];
     const data: Record<string, unknown> = {};
     let isNull = service?.data === null;
     for (const { key, name } of selected) {
-      const value = derived.get(key);
+      const value = await running.get(key);
       if (value) {
-        errors.push(...value.errors);
+        errors.push(...errorsBelow([key], value.errors));
         data[key] = value.value;
-        isNull ||= value.value === null && isRequired(this.#shared, name);
-      } else if (streamed.has(key)) data[key] = [];
-      else if (isLocal(name)) data[key] = local?.[key];
-      else if (name === '__typename') data[key] = this.#rootName;
-      else data[key] = service?.data?.[key] ?? null;
+        isNull ||= value.value === null && isNonNullType(root.getFields()[name]!.type);
+      } else if (streamed?.has(key)) data[key] = [];
+      else if (name === '__typename') data[key] = root.name;
+      else data[key] = locals?.[key] ?? service?.data?.[key] ?? null;
     }
     return { data: isNull ? null : data, errors, extensions: service?.extensions };
-  }
+  };
+
+  return {
+    answer: async (call) => {
+      if (definition.operation !== OperationTypeNode.MUTATION) return answer(call);
+      const { lists } = shared;
+      lists.separate();
+      try {
+        return await answer(call);
+      } finally {
+        lists.forget();
+      }
+    },
+    stream: (call) => {
+      const streams = streamedLists(selectedNow(fields, call.variables.values), derived, call);
+      if (streams.length === 0) return undefined;
+      const streamed = new Set(streams.map(({ key }) => key));
+      return streamOperation(streams, call, () => answer(call, streamed));
+    },
+  };
 }
 
 /** @returns null for a field of the service, and for a local one */
@@ -164,27 +129,19 @@ function derivedRoot(
   prepared: PreparedOperation,
   field: SelectedField,
 ): DerivedRoot | null {
-  const { operation } = prepared.definition;
-  const derived =
-    operation === OperationTypeNode.QUERY
-      ? shared.derived.get(`${shared.schema.getQueryType()!.name}.${field.name}`)
-      : undefined;
-  if (!derived) return null;
+  if (prepared.definition.operation !== OperationTypeNode.QUERY) return null;
+  const derived = shared.derived.get(`${shared.schema.getQueryType()!.name}.${field.name}`);
   // Without a default, a new kind does not compile until it is here.
-  switch (derived.kind) {
+  switch (derived?.kind) {
     case 'all':
     case 'connection':
       return new ListField(shared, prepared, derived, field);
     case 'record':
-      return new RecordField(shared, prepared, derived.entity, field);
+      return { answer: recordField(shared, prepared, derived.entity, field) };
     case 'entities':
-      return new EntitiesField(shared, prepared, derived.entities, field);
+      return { answer: entitiesField(shared, prepared, derived.entities, field) };
     case 'service':
+    case undefined:
       return null;
   }
-}
-
-function isRequired({ schema }: Shared, field: string): boolean {
-  const definition = schema.getQueryType()!.getFields()[field];
-  return definition !== undefined && isNonNullType(definition.type);
 }

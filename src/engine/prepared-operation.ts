@@ -32,15 +32,18 @@ export interface PreparedOperation {
    */
   readonly nested: ReadonlyMap<FieldNode, NestedField>;
   /** Compiles the derived field of a nested list. */
-  readonly compileNested: CompileNested;
+  readonly compileNested: (derived: DerivedList, field: SelectedField) => NestedFiller;
 }
-
-type CompileNested = (derived: DerivedList, field: SelectedField) => NestedFiller;
 
 /** Answers the derived field of a nested list for one parent. */
 export interface NestedFiller {
-  /** The paths of its errors begin at the field. */
-  answerBelow(requester: Requester, parentId: unknown): Promise<FieldValue>;
+  answer(requester: Requester, parent: Parent): Promise<FieldValue>;
+}
+
+/** A record with a nested list. */
+export interface Parent {
+  /** As the service returned it. */
+  readonly id: unknown;
 }
 
 /** A derived field of a nested list, as a caller selects it. */

@@ -7,195 +7,119 @@ import {
   type GraphQLOutputType,
   type SelectionNode,
 } from 'graphql';
-import { causeOf } from '../paging/page.ts';
 import type { LookUpList } from '../paging/look-up.ts';
 import type { Adapter, ByIdField, Entity } from '../schema/derived.ts';
-import {
-  JsonText,
-  pathOf,
-  withPath,
-  type AnswerError,
-  type FieldValue,
-  type Path,
-} from './answer.ts';
+import { JsonText, type FieldValue } from './answer.ts';
+import { ByIds } from './by-ids.ts';
 import type { Call } from './call.ts';
-import type { Shared } from './shared.ts';
 import { identityText } from './identity.ts';
-import { ByIds, loadTogether } from './by-ids.ts';
 import { isJsonObject } from './json.ts';
 import { ListPages } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
-import { compileMend, mended, type Mend } from './mend.ts';
+import { compileMend, mended } from './mend.ts';
 import { asQuery, type PreparedOperation } from './prepared-operation.ts';
 import { selectedFields } from './selected-fields.ts';
-import {
-  errorsAt,
-  readServiceAnswer,
-  ServiceFailure,
-  type ServiceAnswer,
-} from './service-answer.ts';
+import { dataOf, readServiceAnswer, type PlacedValue } from './service-answer.ts';
+import type { Shared } from './shared.ts';
 import { EMPTY_KEY, fragmentNode, orTypename } from './syntax.ts';
 
-/** A record that was looked up; null if there is none. */
-type LoadedRecord = {
-  readonly text: string;
-  readonly errors: readonly AnswerError[];
-} | null;
-
-/** Loads records of one type by their ids, with one selection of their fields. Compiled once. */
-export interface RecordLoads {
-  /** @param id as `readId` returns it */
-  load(call: Call, id: RecordId): Promise<LoadedRecord>;
-}
+/** Loads a record by its id: those that are needed at the same time together. Null without an error: there is none. */
+export type LoadRecord = (call: Call, id: RecordId) => Promise<FieldValue>;
 
 /** An id as the service takes it, as JSON. */
 export type RecordId = string;
 
-/** @param entity with a lookup @param selections of each record */
-export function recordLoads(
+/** Compiles how records of an entity are loaded. @param entity with a lookup @param selections of each record */
+export function recordLoader(
   shared: Shared,
   prepared: PreparedOperation,
   entity: Entity,
   selections: readonly SelectionNode[],
-): RecordLoads {
+): LoadRecord {
   const query = asQuery(prepared);
   const lookup = entity.lookup!;
   return lookup.kind === 'id'
-    ? new RecordsById(shared, query, { entity, found: lookup, selections })
-    : new RecordsInList(shared, query, { entity, found: lookup.adapter, selections });
+    ? recordsById(shared, query, entity, lookup, selections)
+    : recordsInList(shared, query, entity, lookup.adapter, selections);
 }
 
-/** Makes the value of a field of its record. @param path of the field */
-export async function recordValue(loading: Promise<LoadedRecord>, path: Path): Promise<FieldValue> {
-  try {
-    const record = await loading;
-    if (!record) return { value: null, errors: [] };
-    const errors = record.errors.map((error) => withPath(error, [...path, ...pathOf(error)]));
-    return { value: JsonText.of(record.text), errors };
-  } catch (error) {
-    return { value: null, errors: errorsAt(causeOf(error), path) };
-  }
-}
-
-interface RecordsParts<Found> {
-  readonly entity: Entity;
-  /** What they are found by. */
-  readonly found: Found;
-  readonly selections: readonly SelectionNode[];
-}
+const NO_RECORD: FieldValue = { value: null, errors: [] };
 
 /** Records that a field of the service returns by their ids, up to 50 in a request. */
-class RecordsById implements RecordLoads {
-  readonly #field: string;
-  readonly #byIds: ByIds;
-  readonly #mend: Mend | undefined;
+function recordsById(
+  shared: Shared,
+  prepared: PreparedOperation,
+  { type }: Entity,
+  byId: ByIdField,
+  selections: readonly SelectionNode[],
+): LoadRecord {
+  const byIds = new ByIds(shared, prepared, byId, orTypename(selections));
+  const set = { kind: Kind.SELECTION_SET, selections } as const;
+  const fields = selectedFields(set, prepared.fragments);
+  const mending = compileMend(shared, prepared, [type], fields);
 
-  constructor(
-    shared: Shared,
-    prepared: PreparedOperation,
-    { entity, found: by, selections }: RecordsParts<ByIdField>,
-  ) {
-    this.#field = by.field;
-    this.#byIds = new ByIds(shared, prepared, by, orTypename(selections));
-    const set = { kind: Kind.SELECTION_SET, selections } as const;
-    const fields = selectedFields(set, prepared.fragments);
-    this.#mend = compileMend(shared, prepared, entity.type, fields);
-  }
-
-  load(call: Call, id: RecordId): Promise<LoadedRecord> {
-    const name = `${this.#field} ${this.#byIds.request(1).nameWith(call.variables.sent)}`;
-    const loader = call.loader<LoadedRecord>(name, (ids) =>
-      loadTogether(
-        ids,
-        (records) => this.#byIds.request(records).pages,
-        (some, pages) => this.#ask(call, some, pages),
-        (answer, at) => this.#recordIn(call, answer, at),
-      ),
-    );
-    return loader.load(id);
-  }
-
-  async #ask(call: Call, ids: readonly RecordId[], pages: number): Promise<ServiceAnswer> {
-    const request = this.#byIds.request(ids.length);
-    const outgoing = request.with(call.variables.sent, this.#byIds.values(ids));
-    return readServiceAnswer(await call.ask(outgoing, pages));
-  }
-
-  async #recordIn(call: Call, answer: ServiceAnswer, at: number): Promise<LoadedRecord> {
-    const { value, errors, failure } = this.#byIds.read(answer, at);
-    if (failure) throw new ServiceFailure([failure]);
+  const recordIn = async (call: Call, { value, errors }: PlacedValue): Promise<FieldValue> => {
     const isNull = value === null || value === undefined;
-    if (isNull && errors.length === 0) return null;
-    if (answer.data === undefined) throw new ServiceFailure(answer.errors);
-    // An error without a place may explain any null, but no record.
-    const own = errors.filter(({ error }) => isNull || error.path !== undefined);
-    const placed = own.map(({ error, path }): AnswerError => ({ service: { ...error, path } }));
-    return this.#textOf(call, value ?? null, placed);
-  }
-
-  async #textOf(call: Call, value: unknown, errors: AnswerError[]): Promise<LoadedRecord> {
+    if (isNull && errors.length === 0) return NO_RECORD;
     // JSON.stringify leaves it out.
     if (isJsonObject(value) && EMPTY_KEY in value) value[EMPTY_KEY] = undefined;
-    if (this.#mend) {
-      const inside = await mended(this.#mend, value, call);
-      for (const { error, path } of inside) errors.push(withPath(error, path));
-    }
-    return { text: JSON.stringify(value), errors };
-  }
+    // An error without a place may explain any null, but no record.
+    const own = errors.filter(({ path }) => isNull || path !== undefined);
+    const inside = mending ? await mended(mending, value, call) : [];
+    return { value: JsonText.of(JSON.stringify(value ?? null)), errors: [...own, ...inside] };
+  };
+
+  return (call, id) => {
+    const { sent } = call.variables;
+    const name = `${byId.field} ${byIds.request(1).nameWith(sent)}`;
+    const loader = call.loader<FieldValue>(name, (ids) =>
+      byIds.load(ids, {
+        sent,
+        ask: async (request, pages) => dataOf(readServiceAnswer(await call.ask(request, pages))),
+        read: (placed) => recordIn(call, placed),
+      }),
+    );
+    return loader.load(id);
+  };
 }
 
 /** Records that are looked up in a list: see `LookUps`. */
-class RecordsInList implements RecordLoads {
-  readonly #shared: Shared;
-  readonly #entity: Entity;
-  readonly #adapter: Adapter;
-  readonly #pages: ListPages;
+function recordsInList(
+  shared: Shared,
+  prepared: PreparedOperation,
+  { type }: Entity,
+  adapter: Adapter,
+  selections: readonly SelectionNode[],
+): LoadRecord {
+  const { name } = adapter;
+  // A list may have records of several types.
+  const isOnly = adapter.nodeType === type || selections.length === 0;
+  const own = isOnly ? selections : [fragmentNode(type.name, selections)];
+  const pages = new ListPages(shared, prepared, { adapter, places: [own] });
 
-  constructor(
-    shared: Shared,
-    prepared: PreparedOperation,
-    { entity, found: adapter, selections }: RecordsParts<Adapter>,
-  ) {
-    this.#shared = shared;
-    this.#entity = entity;
-    this.#adapter = adapter;
-    // A list may have records of several types.
-    const isOnly = adapter.nodeType === entity.type || selections.length === 0;
-    const own = isOnly ? selections : [fragmentNode(entity.type.name, selections)];
-    this.#pages = new ListPages(shared, prepared, { adapter, places: [own] });
-  }
-
-  async load(call: Call, id: RecordId): Promise<LoadedRecord> {
-    const name = `${this.#adapter.name} ${this.#entity.type.name} ${this.#pages.nameWith(call.variables.sent)}`;
-    const loader = call.loader<LoadedRecord>(name, (ids) => this.#loadAll(call, ids));
-    return loader.load(identityText(this.#entity.type, JSON.parse(id))!);
-  }
-
-  async #loadAll(call: Call, ids: readonly string[]): Promise<readonly (LoadedRecord | Error)[]> {
-    const { name } = this.#adapter;
+  const lookUp = async (call: Call, ids: readonly string[]) => {
     const list: LookUpList<ListRecord> = {
-      ...this.#pages.listFor(call, { name, isOverhead: true }),
-      idsFor: (readers) =>
-        this.#pages.bare.listFor(this.#shared.walkRequester(call, readers), { name }),
+      ...pages.listFor(call, { name, isOverhead: true }),
+      idsFor: (readers) => pages.bare.listFor(shared.walkRequester(call, readers), { name }),
     };
     const { signal, caller, operation, budget } = call;
-    const found = await this.#shared.lists.lookUps.find(list, ids, {
-      signal,
-      caller,
-      operation,
-      budget: budget.forOverhead,
-    });
-    return ids.map((id) => {
+    const reader = { signal, caller, operation, budget: budget.forOverhead };
+    const found = await shared.lists.lookUps.find(list, ids, reader);
+    return ids.map((id): FieldValue | Error => {
       const result = found.get(id);
-      if (!result) return null;
+      if (!result) return NO_RECORD;
       if ('error' in result) return result.error as Error;
       const { texts, errors } = result.record;
-      return {
-        text: texts[0]!,
-        errors: errors.map(({ error, path }) => withPath(error, path)),
-      };
+      const value = JsonText.of(texts[0]!);
+      return { value, errors: errors.map((error) => ({ ...error, path: error.path?.slice(1) })) };
     });
-  }
+  };
+
+  return (call, id) => {
+    const named = `${name} ${type.name} ${pages.nameWith(call.variables.sent)}`;
+    const loader = call.loader<FieldValue>(named, (ids) => lookUp(call, ids));
+    return loader.load(identityText(type, JSON.parse(id))!);
+  };
 }
 
 /**

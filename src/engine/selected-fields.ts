@@ -104,10 +104,10 @@ export function argumentsReader(
 }
 
 /** Returns the fields that `@skip` and `@include` select. @param values of the variables */
-export function selectedNow(
-  fields: readonly SelectedField[],
+export function selectedNow<F extends SelectedField>(
+  fields: readonly F[],
   values: Readonly<Record<string, unknown>>,
-): readonly SelectedField[] {
+): readonly F[] {
   return fields.filter((field) => isSelected(field, values));
 }
 

@@ -1,15 +1,16 @@
 import { GraphQLError } from 'graphql';
 import { TooBig } from '../errors.ts';
+import { causeOf } from '../paging/page.ts';
 import { notGraphQL } from '../upstream/read-answer.ts';
 import type { UpstreamAnswer } from '../upstream/request.ts';
-import type { AnswerError, Path, ServiceError } from './answer.ts';
+import type { ErrorOfService, FieldValue, Path, ServiceError } from './answer.ts';
 import { isJsonObject, parseExactly, type JsonObject } from './json.ts';
 
 /** What the service answered, parsed for one reader: nothing of it is shared. */
 export interface ServiceAnswer {
   /** Undefined if the service did not execute the request. */
   readonly data: JsonObject | null | undefined;
-  readonly errors: readonly ServiceError[];
+  readonly errors: readonly ErrorOfService[];
   readonly extensions: JsonObject | undefined;
 }
 
@@ -30,15 +31,12 @@ export function readServiceAnswer({ text, status }: UpstreamAnswer): ServiceAnsw
   };
 }
 
-function serviceError(error: unknown): ServiceError {
+function serviceError(error: unknown): ErrorOfService {
   const { message, path, locations: _, ...members } = isJsonObject(error) ? error : {};
   // To plugins and Yoga it would mean the status and headers of the gateway's own response.
   if (isJsonObject(members['extensions'])) delete members['extensions']['http'];
-  return {
-    message: typeof message === 'string' ? message : 'The recruiting service reported an error.',
-    ...(isPath(path) && { path }),
-    ...members,
-  };
+  const text = typeof message === 'string' ? message : 'The recruiting service reported an error.';
+  return { service: { message: text, ...members }, path: isPath(path) ? path : undefined };
 }
 
 function isPath(path: unknown): path is Path {
@@ -51,36 +49,28 @@ function isPath(path: unknown): path is Path {
 /** A value of an answer, with the errors at it and below it. Their paths begin at the value. */
 export interface PlacedValue {
   readonly value: unknown;
-  readonly errors: readonly PlacedError[];
+  readonly errors: readonly ErrorOfService[];
 }
 
-interface PlacedError {
-  readonly error: ServiceError;
-  readonly path: Path;
-}
-
-/** Returns the value of a root field; an error without a place explains a null of any of them. */
-export function rootValue({ data, errors }: ServiceAnswer, key: string): PlacedValue {
-  const value = data?.[key];
-  const placed = errors.flatMap((error) => {
-    const { path = [] } = error;
-    if (path[0] === key) return [{ error, path: path.slice(1) }];
-    // It belongs to another field only if there is one.
-    const isOfOther = typeof path[0] === 'string' && path[0] in (data ?? {});
-    return isOfOther ? [] : [{ error, path: [] }];
-  });
-  return { value, errors: placed };
-}
-
-/** Returns a value inside of another one. Errors at the outer value explain a null of the inner one. */
-export function valueBelow({ value, errors }: PlacedValue, key: string): PlacedValue {
+/** Returns a member of a value. Errors at the value itself, or without a place, explain a null of any member. */
+export function memberOf({ value, errors }: PlacedValue, key: string): PlacedValue {
+  const members = isJsonObject(value) ? value : {};
   return {
-    value: isJsonObject(value) ? value[key] : undefined,
-    errors: errors.flatMap(({ error, path }) => {
-      if (path.length === 0) return [{ error, path }];
-      return path[0] === key ? [{ error, path: path.slice(1) }] : [];
+    value: members[key],
+    errors: errors.flatMap(({ service, path }) => {
+      if (!path || path.length === 0) return [{ service, path }];
+      const [first, ...rest] = path;
+      if (first === key) return [{ service, path: rest }];
+      // It belongs to another member only if there is one.
+      return (first as string) in members ? [] : [{ service, path: [] }];
     }),
   };
+}
+
+/** Returns the data of an answer. @throws ServiceFailure if the service did not execute the request */
+export function dataOf({ data, errors }: ServiceAnswer): PlacedValue {
+  if (data === undefined) throw new ServiceFailure(errors.map(({ service }) => service));
+  return { value: data, errors };
 }
 
 /** The service answered with errors instead of a value. They reach the caller as they are, at the place of the value. */
@@ -95,18 +85,20 @@ export class ServiceFailure extends GraphQLError {
   }
 }
 
-/** Returns the errors of an answer for what was thrown while a value was made. @param path of the value */
-export function errorsAt(thrown: unknown, path: Path): AnswerError[] {
-  if (thrown instanceof ServiceFailure) {
-    return thrown.errors.map((error) => ({ service: { ...error, path } }));
-  }
-  return [{ thrown, path }];
+/** Returns the value of a field for what was thrown when it was read. */
+export function failed(thrown: unknown): FieldValue {
+  const cause = causeOf(thrown);
+  const errors = cause instanceof ServiceFailure ? cause.errors : undefined;
+  return {
+    value: null,
+    errors: errors?.map((service) => ({ service, path: [] })) ?? [{ thrown: cause, path: [] }],
+  };
 }
 
 /** Whether the service refused a request because it asks for too much: fewer records may be accepted. */
 export function isTooBig({ data, errors }: ServiceAnswer): boolean {
   if (data !== undefined && data !== null) return false;
-  return errors.some(({ message, extensions }) => {
+  return errors.some(({ service: { message, extensions } }) => {
     const code = isJsonObject(extensions) ? extensions['code'] : undefined;
     return TOO_BIG.test(message.replaceAll(/https?:\S+/g, '')) || TOO_BIG.test(String(code));
   });

@@ -7,16 +7,15 @@ import {
   visit,
   visitWithTypeInfo,
   type DocumentNode,
-  type GraphQLSchema,
   type OperationDefinitionNode,
   type SelectionNode,
   type VariableDefinitionNode,
 } from 'graphql';
 import { mayBePage } from '../schema/derived.ts';
-import type { OutgoingRequest } from '../upstream/request.ts';
 import { isIncremental } from '../schema/incremental-directives.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
 import { onlyOperation } from '../selections.ts';
+import type { OutgoingRequest } from '../upstream/request.ts';
 import type { PreparedOperation } from './prepared-operation.ts';
 
 type Values = Readonly<Record<string, unknown>>;
@@ -44,32 +43,33 @@ export class ServiceRequest {
     selections: readonly SelectionNode[],
     added: readonly VariableDefinitionNode[] = [],
   ) {
-    const { operation, name, directives = [], variableDefinitions = [] } = definition;
+    const { variableDefinitions = [], ...operation } = definition;
     const selecting: OperationDefinitionNode = {
-      kind: Kind.OPERATION_DEFINITION,
-      operation,
-      ...(name && { name }),
-      directives,
+      ...operation,
       selectionSet: { kind: Kind.SELECTION_SET, selections },
     };
     const definitions = [selecting, ...fragments.values()];
     const only = onlyOperation({ kind: Kind.DOCUMENT, definitions }, selecting).document;
-    const used: DocumentNode = visit(only, {
-      Directive: (node) => (isIncremental(node) ? null : undefined),
+    const types = new TypeInfo(upstream);
+    const used = new Set<string>();
+    let pages = 0;
+    const sent: DocumentNode = visit(
+      only,
+      visitWithTypeInfo(types, {
+        Directive: (node) => (isIncremental(node) ? null : undefined),
+        Variable: ({ name }) => void used.add(name.value),
+        Field: () => {
+          const type = getNamedType(types.getType());
+          if (type && mayBePage(upstream, type)) pages += 1;
+        },
+      }),
+    );
+    const declared = variableDefinitions.filter(({ variable }) => used.has(variable.name.value));
+    const document: DocumentNode = visit(sent, {
+      OperationDefinition: (node) => ({ ...node, variableDefinitions: [...declared, ...added] }),
     });
-    const variables = usedVariables(used);
-    const isUsed = ({ variable }: VariableDefinitionNode) => variables.has(variable.name.value);
-    const declared = variableDefinitions.filter(isUsed);
-    const document: DocumentNode = {
-      ...used,
-      definitions: used.definitions.map((each) =>
-        each.kind === Kind.OPERATION_DEFINITION
-          ? { ...each, variableDefinitions: [...declared, ...added.filter(isUsed)] }
-          : each,
-      ),
-    };
-    this.pages = Math.max(1, pagedFieldsIn(document, upstream));
-    this.#kind = operation === OperationTypeNode.MUTATION ? 'mutation' : 'query';
+    this.pages = Math.max(1, pages);
+    this.#kind = operation.operation === OperationTypeNode.MUTATION ? 'mutation' : 'query';
     this.#query = print(toUpstream(document));
     this.#bare = JSON.stringify({ query: this.#query });
     this.#variables = declared.map(({ variable }) => variable.name.value);
@@ -95,21 +95,4 @@ export class ServiceRequest {
     for (const name of this.#variables) if (Object.hasOwn(sent, name)) variables[name] = sent[name];
     return JSON.stringify({ query: this.#query, variables: { ...variables, ...added } });
   }
-}
-
-function pagedFieldsIn(document: DocumentNode, schema: GraphQLSchema): number {
-  const types = new TypeInfo(schema);
-  let count = 0;
-  const countField = () => {
-    const type = getNamedType(types.getType());
-    if (type && mayBePage(schema, type)) count += 1;
-  };
-  visit(document, visitWithTypeInfo(types, { Field: countField }));
-  return count;
-}
-
-function usedVariables(document: DocumentNode): ReadonlySet<string> {
-  const used = new Set<string>();
-  visit(document, { Variable: ({ name }) => void used.add(name.value) });
-  return used;
 }

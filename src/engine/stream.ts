@@ -1,9 +1,9 @@
 import { streamAt } from '../schema/incremental-directives.ts';
-import type { Answer, AnswerError, Path, Piece } from './answer.ts';
+import { errorsBelow, type Answer, type AnswerError, type Path, type Piece } from './answer.ts';
 import type { Call } from './call.ts';
 import { ListField } from './list-field.ts';
 import type { SelectedField } from './selected-fields.ts';
-import { errorsAt } from './service-answer.ts';
+import { failed } from './service-answer.ts';
 
 /** One payload of an answer in parts (the proposal of incremental delivery of 2022-08-24). */
 export interface Payload {
@@ -27,6 +27,7 @@ export interface Increment {
 
 /** A list that is streamed in a call. */
 interface StreamedList {
+  readonly key: string;
   readonly list: ListField;
   readonly label: string | undefined;
 }
@@ -41,7 +42,7 @@ export function streamedLists(
     const list = derived.get(key);
     if (!(list instanceof ListField)) return [];
     const stream = uses.map(({ node }) => streamAt(node, values)).find((each) => each);
-    return stream ? [{ list, ...stream }] : [];
+    return stream ? [{ key, list, ...stream }] : [];
   });
 }
 
@@ -73,18 +74,19 @@ export async function* streamOperation(
 
 /** Yields the records of a list, page by page. An error ends it. */
 async function* incrementsOf(
-  { list, label }: StreamedList,
+  { key, list, label }: StreamedList,
   call: Call,
 ): AsyncGenerator<Increment, void, undefined> {
   let sent = 0;
   try {
     for await (const { count, text, errors, resumeAfter } of list.parts(call)) {
-      const path = [list.key, sent];
+      const path = [key, sent];
       sent += count;
-      yield { path, label, items: [text], errors, extensions: { resumeAfter } };
+      const placed = errorsBelow([key], errors);
+      yield { path, label, items: [text], errors: placed, extensions: { resumeAfter } };
     }
   } catch (error) {
-    const errors = errorsAt(error, [list.key]);
-    yield { path: [list.key, sent], label, items: undefined, errors };
+    const errors = errorsBelow([key], failed(error).errors);
+    yield { path: [key, sent], label, items: undefined, errors };
   }
 }

@@ -1,6 +1,7 @@
 /** A service that refuses requests as too big before it executes them. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import type { ServiceError } from '../../src/engine/answer.ts';
 import { isTooBig, type ServiceAnswer } from '../../src/engine/service-answer.ts';
 import { range } from '../service/lists.ts';
 import { honest, json, text } from '../service/replies.ts';
@@ -65,17 +66,16 @@ test.each(READS)(
   },
 );
 
-test.each<[boolean, Partial<ServiceAnswer>]>([
-  [true, { errors: [{ message: 'The cost of this query is 120; at most 100 is allowed.' }] }],
-  [true, { errors: [{ message: 'No.' }, { message: 'Too large' }], data: null }],
-  [true, { errors: [{ message: 'No.', extensions: { code: 'MAX_COST_EXCEEDED' } }] }],
-  [false, { errors: [{ message: 'Not allowed. See https://example.com/cost.' }] }],
-  [false, { errors: [{ message: 'The post was costly.' }] }],
-  [false, { errors: [{ message: 'The cost is too large.' }], data: { rows: {} } }],
-])('a request is refused as too big: %s for %j', (isRefused, answer) => {
-  expect(isTooBig({ data: undefined, errors: [], extensions: undefined, ...answer })).toBe(
-    isRefused,
-  );
+test.each<[boolean, readonly ServiceError[], ServiceAnswer['data']?]>([
+  [true, [{ message: 'The cost of this query is 120; at most 100 is allowed.' }]],
+  [true, [{ message: 'No.' }, { message: 'Too large' }], null],
+  [true, [{ message: 'No.', extensions: { code: 'MAX_COST_EXCEEDED' } }]],
+  [false, [{ message: 'Not allowed. See https://example.com/cost.' }]],
+  [false, [{ message: 'The post was costly.' }]],
+  [false, [{ message: 'The cost is too large.' }], { rows: {} }],
+])('a request is refused as too big: %s for %j', (isRefused, errors, data) => {
+  const placed = errors.map((service) => ({ service, path: undefined }));
+  expect(isTooBig({ data, errors: placed, extensions: undefined })).toBe(isRefused);
 });
 
 test('the size is learned once for a list and its selection: full pages are read where less is selected', async () => {
