@@ -5,10 +5,11 @@ import { preset } from '@graphql-codegen/client-preset';
 import { codegen } from '@graphql-codegen/core';
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
 import { buildASTSchema, parse, type GraphQLSchema } from 'graphql';
+import type { Command } from 'commander';
 import { format } from 'prettier';
 import * as v from 'valibot';
 import { readAdaptersFile } from './src/setup/operator-files.ts';
-import { COMMANDS } from './src/cli/program.ts';
+import { commands } from './src/cli/program.ts';
 import { servedOffline, servedSdl } from './src/cli/schema-served.ts';
 import { readConfig, variables } from './src/config.ts';
 import { CODES, type Code } from './src/errors.ts';
@@ -20,7 +21,7 @@ import relay from './examples/relay/gateway.config.ts';
  * `npm run codegen -- --check` compares.
  */
 const readFile = (path: string) => readFileSync(path, 'utf8');
-const settings = readConfig({}, readFile);
+const settings = readConfig({}, 'server');
 const { schemaPath } = settings;
 const overrides = readAdaptersFile(schemaPath);
 const snapshot = readFile(schemaPath);
@@ -54,12 +55,19 @@ function settingsTable(): string[][] {
 
 /** Each command, as it is typed behind `npm start --`, with its options. */
 function commandsTable(): string[][] {
-  const rows = Object.entries(COMMANDS).map(([usage, { about, options = [] }]) => [
-    `\`${usage}\``,
-    about,
-    options.map(({ flags }) => `\`${flags}\``).join(', '),
-  ]);
-  return [['command', 'what it does', 'options'], ...rows];
+  const rowsOf = (command: Command, before = ''): string[][] => {
+    const name = `${before}${command.name()}`;
+    if (command.commands.length > 0) {
+      return command.commands.flatMap((each) => rowsOf(each, `${name} `));
+    }
+    const usage = [name, ...command.registeredArguments.map((each) => `<${each.name()}>`)].join(
+      ' ',
+    );
+    const options = command.options.map(({ flags }) => `\`${flags}\``).join(', ');
+    return [[`\`${usage}\``, command.description(), options]];
+  };
+  const { commands: all } = commands(async () => {});
+  return [['command', 'what it does', 'options'], ...all.flatMap((each) => rowsOf(each))];
 }
 
 /** The error codes about which callers, or only operators, can do something. */

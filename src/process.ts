@@ -15,11 +15,11 @@ for (const stream of [process.stdout, process.stderr]) stream.on('error', () => 
 // A pending promise does not keep the process alive, and a token pair may still have to be saved.
 const alive = setInterval(() => {}, 2 ** 30);
 // Not imported above: modules that are loaded before the cache is on are not cached.
-const { thisMachine } = await import('./setup/machine.ts');
+const { systemClock } = await import('./clock.ts');
 const { run } = await import('./cli/program.ts');
 process.exitCode = await run(args, {
-  ...thisMachine,
   env: process.env,
+  clock: systemClock,
   stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,

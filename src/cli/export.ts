@@ -1,4 +1,4 @@
-import { readSettings } from '../config.ts';
+import { readConfig } from '../config.ts';
 import { isSecureUrl } from '../config/values.ts';
 import { OperatorMistake } from '../errors.ts';
 import { exportedList, readPages } from '../export/read.ts';
@@ -7,7 +7,6 @@ import { proxyAgent } from '../tokens/service.ts';
 import { duration, type Terminal } from './terminal.ts';
 
 interface ExportOptions {
-  readonly field: string;
   readonly fields: string;
   readonly args?: string;
   readonly format?: FormatName;
@@ -22,8 +21,8 @@ const WITH_FAULTS = 3;
 const BETWEEN_LINES_MS = 10_000;
 
 /** Exports a list to a file or to the standard output. @returns the exit code: see docs/export.md */
-export async function exportList(options: ExportOptions, terminal: Terminal): Promise<number> {
-  const { field, limit = Infinity, output: file = '-' } = options;
+export async function exportList(field: string, options: ExportOptions, terminal: Terminal) {
+  const { fields, args, limit = Infinity, output: file = '-' } = options;
   // As for other programs.
   const path = file === '-' ? undefined : file;
   const { stop: signal, stdout, stderr, clock } = terminal;
@@ -36,7 +35,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     say(`${message} Trying again in ${seconds} s.`);
   };
   const gateway = { url, apiKey, http, clock, signal, onWait };
-  const list = await exportedList(gateway, options).catch((error: unknown) => {
+  const list = await exportedList(gateway, { field, fields, args }).catch((error: unknown) => {
     throw signal.aborted ? new Error(STOPPED) : error;
   });
   const formatName = options.format ?? (/\.csv$/i.test(file) ? 'csv' : 'ndjson');
@@ -96,8 +95,8 @@ function inWords(records: number): string {
 }
 
 /** The address of GraphQL at the gateway of --url, and the key for it. */
-function gatewayOf({ url: address }: ExportOptions, { env, readFile }: Terminal) {
-  const { exportApiKey: apiKey } = readSettings(env, readFile);
+function gatewayOf({ url: address }: ExportOptions, { env }: Terminal) {
+  const { exportApiKey: apiKey } = readConfig(env, 'command');
   if (!/^https?:\/\//i.test(address) || !URL.canParse(address)) {
     throw new OperatorMistake(
       '--url takes an address that begins with http:// or https://, such as http://localhost:4000.',

@@ -5,13 +5,14 @@ import type { Terminal } from './terminal.ts';
 
 /** Makes an API key for a caller. The key is shown once, because the gateway knows only its hash. */
 export async function keysNew(
-  { name, scopes }: { name: string; scopes: string },
+  name: string,
+  { scopes }: { scopes: string },
   { stdout }: Terminal,
 ): Promise<void> {
   // By the prefix, people and scanners for leaked secrets recognize it.
   const key = `rsk_${randomBytes(32).toString('base64url')}`;
   const hash = createHash('sha256').update(key).digest('hex');
-  const mistake = apiKeyMistake({ name, scopes: scopes.split('+') });
+  const mistake = apiKeyMistake(name, scopes.split('+'));
   if (mistake !== undefined) throw new OperatorMistake(`The key ${mistake}.`);
   const allowed = Object.entries(SCOPES).map(
     ([scope, allows]) => `    ${scope.padEnd(8)}${allows}`,

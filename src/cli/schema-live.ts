@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { systemClock } from '../clock.ts';
-import { readSettings } from '../config.ts';
+import { readConfig } from '../config.ts';
+import { OperatorMistake } from '../errors.ts';
 import {
   type ChangeKind,
   compareSchemas,
@@ -15,11 +16,8 @@ import type { State } from '../tokens/state.ts';
 import type { BearerTokens } from '../upstream/authorize.ts';
 import { noTelemetry } from '../upstream/telemetry.ts';
 import { openUpstream } from '../upstream/upstream.ts';
-import { CommandError, type Terminal } from './terminal.ts';
-import { noTokens, readTokens } from './tokens-store.ts';
-
-/** The exit code if the schemas could not be compared. */
-const NOT_COMPARED = 2;
+import type { Terminal } from './terminal.ts';
+import { present, readTokens } from './tokens-store.ts';
 
 /**
  * Compares the live schema with the snapshot.
@@ -27,7 +25,7 @@ const NOT_COMPARED = 2;
  * @returns the exit code, as of `diff`: 0 equal, or only additive changes; 1 breaking or dangerous changes
  */
 export async function schemaCheck(_options: object, terminal: Terminal): Promise<number> {
-  const { schemaPath } = readSettings(terminal.env, terminal.readFile);
+  const { schemaPath } = readConfig(terminal.env, 'command');
   try {
     const { schema } = readSnapshot(readSnapshotFile(schemaPath), schemaPath);
     const live = await liveSchema(terminal);
@@ -41,7 +39,8 @@ export async function schemaCheck(_options: object, terminal: Terminal): Promise
     );
     return difference.breaking.length + difference.dangerous.length > 0 ? 1 : 0;
   } catch (error) {
-    throw new CommandError((error as Error).message, NOT_COMPARED);
+    // Exit code 2: not compared.
+    throw new OperatorMistake((error as Error).message);
   }
 }
 
@@ -58,7 +57,7 @@ function listed(difference: SchemaDifference): string {
 
 /** Writes the live schema into the snapshot. */
 export async function schemaPull(_options: object, terminal: Terminal): Promise<void> {
-  const { schemaPath } = readSettings(terminal.env, terminal.readFile);
+  const { schemaPath } = readConfig(terminal.env, 'command');
   const live = await liveSchema(terminal);
   writeFileSync(schemaPath, live.sdl);
   terminal.stdout.write(
@@ -75,8 +74,8 @@ export async function schemaPull(_options: object, terminal: Terminal): Promise<
  */
 async function liveSchema(terminal: Terminal): Promise<ServiceSchema> {
   const tokens = await readTokens(terminal);
-  const { state, config } = tokens;
-  if (!state) throw noTokens(tokens);
+  const { config } = tokens;
+  const state = present(tokens);
   const { service: baseUrl } = state;
   const upstream = openUpstream({
     baseUrl,
@@ -110,7 +109,7 @@ function storedTokens({ pair, generation }: State): BearerTokens {
     refused: () => {},
     afterRefusal: async (_refused, detail) => {
       if (detail !== 'token_expired') return undefined;
-      throw new CommandError(
+      throw new Error(
         'The access token has expired. Run `tokens refresh`; a running gateway does it by itself.',
       );
     },

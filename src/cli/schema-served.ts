@@ -1,5 +1,5 @@
 import { lexicographicSortSchema, printSchema } from 'graphql';
-import { readSettings } from '../config.ts';
+import { readConfig } from '../config.ts';
 import type { Report } from '../schema/derived.ts';
 import {
   serveSnapshot,
@@ -31,8 +31,8 @@ export async function schemaExplain(_options: object, terminal: Terminal): Promi
   terminal.stdout.write(explained(reports));
 }
 
-function schemaSettings({ env, readFile }: Terminal) {
-  const config = readSettings(env, readFile);
+function schemaSettings({ env }: Terminal) {
+  const config = readConfig(env, 'command');
   const snapshot = readSnapshotFile(config.schemaPath);
   return { config, snapshot, overrides: readAdaptersFile(config.schemaPath) };
 }

@@ -10,8 +10,8 @@ import { loadGatewayConfig } from './gateway-config-file.ts';
 import { stopped, type Terminal } from './terminal.ts';
 
 /** Serves the gateway until the process is asked to stop. */
-export async function serve(terminal: Terminal): Promise<void> {
-  const config = readConfig(terminal.env, terminal.readFile);
+export async function serve(_options: object, terminal: Terminal): Promise<void> {
+  const config = readConfig(terminal.env, 'server');
   const log = await createLog({
     level: config.logLevel,
     isJson: config.production,
@@ -23,7 +23,8 @@ export async function serve(terminal: Terminal): Promise<void> {
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   const added = await loadGatewayConfig(config);
   if (added) log.info({ file: added.source }, 'configuration file loaded');
-  const setup: Setup = { config, added, machine: terminal, log, closeAtEnd };
+  const { env, clock } = terminal;
+  const setup: Setup = { config, added, env, clock, log, closeAtEnd };
   const gateway = await openGateway(setup);
   await listenAdmin(gateway.metrics, setup);
   const server = closeAtEnd(

@@ -1,14 +1,12 @@
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
-import type { DestinationStream, Logger } from 'pino';
-import type { Config } from '../config.ts';
-import { OperatorMistake } from '../errors.ts';
-import type { Machine } from '../setup/machine.ts';
-import { createLog } from '../telemetry/log.ts';
+import type { DestinationStream } from 'pino';
+import type { Clock } from '../clock.ts';
 
 /** The process around a command. It is passed in, so that tests can replace it. */
-export interface Terminal extends Machine {
-  readonly env: Record<string, string | undefined>;
+export interface Terminal {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
   readonly stdin: Readable;
   readonly stdout: NodeJS.WritableStream & DestinationStream & { readonly isTTY?: boolean };
   readonly stderr: NodeJS.WritableStream;
@@ -16,35 +14,6 @@ export interface Terminal extends Machine {
   readonly onExit: (listener: () => void) => void;
   /** Aborted when the process is asked to stop. */
   readonly stop: AbortSignal;
-}
-
-/** A failure of which only the message is printed. If it is a mistake of the operator: see `OperatorMistake`. */
-export class CommandError extends Error {
-  override name = 'CommandError';
-  readonly exitCode: number;
-  constructor(message: string, exitCode = 1) {
-    super(message);
-    this.exitCode = exitCode;
-  }
-}
-
-/** The exit code of a command that was used or configured wrongly. */
-export const USAGE_ERROR = 2;
-
-/** The exit code of a command that ended with this error. */
-export function exitCodeOf(error: unknown): number {
-  const isMistake = [error, (error as Error).cause].some((it) => it instanceof OperatorMistake);
-  if (isMistake) return USAGE_ERROR;
-  return error instanceof CommandError ? error.exitCode : 1;
-}
-
-/** The log of a command that does not serve: on the standard error, and only if LOG_LEVEL is set. */
-export function commandLog(
-  { logLevel, production }: Pick<Config, 'logLevel' | 'production'>,
-  { env, stderr }: Terminal,
-): Promise<Logger> {
-  const level = env['LOG_LEVEL'] === undefined ? 'silent' : logLevel;
-  return createLog({ level, isJson: production, colors: false, destination: stderr });
 }
 
 export async function stopped(signal: AbortSignal): Promise<void> {

@@ -1,10 +1,12 @@
 import type { Unsaved } from '../tokens/emergency.ts';
-import { iso, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
+import { iso, lineOn, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
 import { proxyAgent, tokenService, type Verdict } from '../tokens/service.ts';
 import { endsAt, fingerprintOf, isLive, type State } from '../tokens/state.ts';
-import { lineOn } from '../setup/wording.ts';
+import { STEPS } from '../setup/custody.ts';
 import { duration, printable, times, type Terminal } from './terminal.ts';
-import { noTokens, readTokens, type ReadTokens } from './tokens-store.ts';
+import { present, readTokens } from './tokens-store.ts';
+
+type ReadTokens = Awaited<ReturnType<typeof readTokens>>;
 
 /** Prints the state of the tokens. @returns the exit code: 0 healthy, 1 needs attention, 2 lost, moved or missing */
 export async function tokensStatus({ json }: { json: boolean }, terminal: Terminal) {
@@ -25,8 +27,8 @@ const STATES = {
 type TokenReport = ReturnType<typeof reportOn>;
 
 /** What `tokens status` reports. Contains no secrets. The facts about tokens are absent if the store has none. */
-function reportOn({ state, now, store, emergency }: ReadTokens) {
-  const waiting = emergency.read().filter((file) => mayBeNewer(file, state));
+function reportOn({ state, now, store, waiting: files }: ReadTokens) {
+  const waiting = files.filter((file) => mayBeNewer(file, state));
   const facts = { now, isUnsaved: waiting.length > 0 };
   // The next start, or `tokens recover`, saves the pair that waits.
   const troubles: Trouble[] = !state && facts.isUnsaved ? ['unsaved'] : troublesOf(state, facts);
@@ -94,7 +96,9 @@ function textOf(report: TokenReport, { state }: ReadTokens): string {
     ...report.emergencyFiles.map((path): [string, string] => ['Emergency file', path]),
   ];
   const lines = facts.flatMap(([name, value]) => (value ? [`  ${name.padEnd(15)} ${value}`] : []));
-  const advice = report.troubles.map((trouble) => `\n  ${trouble}: ${lineOn(trouble, state)}`);
+  const advice = report.troubles.map(
+    (trouble) => `\n  ${trouble}: ${lineOn(trouble, state, STEPS)}`,
+  );
   const events = report.events
     ?.slice(0, 5)
     .map(({ at, generation: of, what, by }) => `  ${at}  generation ${of}: ${what}, by ${by}`);
@@ -118,11 +122,10 @@ function left(seconds: number | undefined): string | undefined {
  */
 export async function tokensCheck(_options: object, terminal: Terminal) {
   const tokens = await readTokens(terminal);
-  const { state, config } = tokens;
-  if (!state) throw noTokens(tokens);
+  const state = present(tokens);
   const { service: baseUrl, pair } = state;
-  const http = proxyAgent(terminal.env);
-  const { check } = tokenService({ baseUrl, agent: config.agent, http });
+  const { agent } = tokens.config;
+  const { check } = tokenService({ baseUrl, agent, http: proxyAgent(terminal.env) });
   const token = await check(pair.accessToken);
   const verdict = token.kind === 'works' ? await check(pair.accessToken, true) : token;
   const asked = verdict === token ? 'the access token' : 'a query';
@@ -140,5 +143,5 @@ function verdictOn(verdict: Verdict, asked: string, state: State): string {
   }
   return verdict.detail === 'token_expired'
     ? 'reports that the access token has expired. A running gateway refreshes it by itself; otherwise run `tokens refresh`.'
-    : `refuses ${asked} (${printable(verdict.detail)}). ${lineOn('unauthorized', state)}`;
+    : `refuses ${asked} (${printable(verdict.detail)}). ${lineOn('unauthorized', state, STEPS)}`;
 }

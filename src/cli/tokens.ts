@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
 import { text as textOf } from 'node:stream/consumers';
 import { foreignLink, isSecureUrl, readStoreAddress } from '../config/values.ts';
-import { codeOf } from '../errors.ts';
+import { codeOf, OperatorMistake } from '../errors.ts';
+import { openTokenStore, STEPS } from '../setup/custody.ts';
 import { storeError } from '../tokens/errors.ts';
-import { causeOf, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
+import { causeOf, lineOn, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
 import type { TokenHolder } from '../tokens/holder.ts';
 import { readLink, readTokenSet } from '../tokens/link.ts';
 import { parseJson, readPair, type Pair } from '../tokens/pair.ts';
@@ -17,15 +18,11 @@ import {
   receiveMove,
   save,
   successor,
-  type Imported,
   type Rule,
   type State,
 } from '../tokens/state.ts';
-import type { TokenStore } from '../tokens/store.ts';
-import { openTokenStore } from '../setup/custody.ts';
-import { lineOn } from '../setup/wording.ts';
-import { CommandError, duration, printable, times, type Terminal } from './terminal.ts';
-import { noTokens, withHeldTokens, type HeldTokens } from './tokens-store.ts';
+import { duration, printable, times, type Terminal } from './terminal.ts';
+import { present, withHeldTokens, type HeldTokens } from './tokens-store.ts';
 
 /**
  * Imports a token set and exchanges it at once: that ends the link, starts both lifetimes, and shows any problem while
@@ -34,14 +31,25 @@ import { noTokens, withHeldTokens, type HeldTokens } from './tokens-store.ts';
  * @param source the one-time link, a file, or `-`; file and standard input hold the link or the JSON behind it
  */
 export async function tokensImport(
-  { source, replace }: { source: string; replace: boolean },
+  source: string,
+  { replace }: { replace: boolean },
   terminal: Terminal,
 ): Promise<void> {
   await withHeldTokens(terminal, async (tokens) => {
     const { config, holder, serviceUrl, store, print } = tokens;
     const pair = await readSource(source, tokens, terminal);
     const outcome = await holder.import(pair, replace);
-    if (outcome !== 'imported') throw notImported(outcome, holder.state!);
+    if (outcome === 'known') {
+      throw new Error(
+        `The token store has already seen this refresh token: it is in use, or spent. Nothing was changed. ${NEW_LINK}`,
+      );
+    }
+    if (outcome === 'in use') {
+      throw new Error(
+        `The token store holds a set (generation ${holder.state!.generation}) that is in use. Nothing was changed. ` +
+          '`tokens status` prints its state, and what helps. To replace it, add --replace.',
+      );
+    }
     const name = pair.name === null ? 'without a name' : `"${printable(pair.name)}"`;
     const isEncrypted = config.tokenStoreKeys.length > 0;
     print(
@@ -52,59 +60,38 @@ export async function tokensImport(
   });
 }
 
-/** Refuses a link whose refresh token would be sent to another service. */
-function checkLink(link: string, { config, serviceUrl }: HeldTokens): void {
-  if (!isSecureUrl(link)) {
-    throw new CommandError(
-      'The link must begin with https:// (http:// is only for this machine). Nothing was sent or changed.',
-      2,
-    );
-  }
-  const { tokenLinkOrigin: origin } = config;
-  const complaint = foreignLink(link, { recruitingUrl: serviceUrl, origin });
-  if (complaint !== undefined) throw new CommandError(`The token link ${complaint}`, 2);
-}
+const NEW_LINK =
+  'For another one, have an administrator make a new token in the personal account, and import its link.';
 
-function isLink(text: string): boolean {
-  return /^https?:\/\/\S+$/i.test(text);
-}
+const LINK = /^https?:\/\/\S+$/i;
 
 async function readSource(source: string, tokens: HeldTokens, terminal: Terminal): Promise<Pair> {
-  const given = isLink(source.trim()) ? source : await contentOf(source, terminal);
-  const text = given.trim();
-  if (!isLink(text)) return readTokenSet(text);
-  checkLink(text, tokens);
-  return readLink(text, { agent: tokens.config.agent, http: tokens.http });
+  const text = (LINK.test(source.trim()) ? source : await contentOf(source, terminal)).trim();
+  if (!LINK.test(text)) return readTokenSet(text);
+  const { config, http, serviceUrl: recruitingUrl } = tokens;
+  if (!isSecureUrl(text)) {
+    throw new OperatorMistake(
+      'The link must begin with https:// (http:// is only for this machine). Nothing was sent or changed.',
+    );
+  }
+  const foreign = foreignLink(text, { recruitingUrl, origin: config.tokenLinkOrigin });
+  if (foreign !== undefined) throw new OperatorMistake(`The token link ${foreign}`);
+  return readLink(text, { agent: config.agent, http });
 }
 
 async function contentOf(source: string, { stdin, stop }: Terminal): Promise<string> {
-  if (source !== '-') {
-    try {
-      return readFileSync(source, 'utf8');
-    } catch (error) {
-      const { code } = error as { code?: string };
-      // The source is not shown, because it may be the link without its beginning, or the JSON.
-      throw new CommandError(
-        `What was given is not a link that begins with https://, and cannot be read as a file (${code ?? 'unknown error'}). ` +
-          'Give the whole one-time link, a file, or - for standard input. Nothing was changed.',
-        2,
-      );
-    }
+  if (source === '-') return textOf(addAbortSignal(stop, stdin));
+  try {
+    return readFileSync(source, 'utf8');
+  } catch (error) {
+    const { code = 'unknown error' } = error as { code?: string };
+    // The source is not shown, because it may be the link without its beginning, or the JSON.
+    throw new OperatorMistake(
+      `What was given is not a link that begins with https://, and cannot be read as a file (${code}). ` +
+        'Give the whole one-time link, a file, or - for standard input. Nothing was changed.',
+    );
   }
-  return textOf(addAbortSignal(stop, stdin));
 }
-
-function notImported(outcome: Imported, { generation }: State): CommandError {
-  return new CommandError(
-    outcome === 'known'
-      ? `The token store has already seen this refresh token: it is in use, or spent. Nothing was changed. ${NEW_LINK}`
-      : `The token store holds a set (generation ${generation}) that is in use. Nothing was changed. \`tokens status\` prints its ` +
-          'state, and what helps. To replace it, add --replace.',
-  );
-}
-
-const NEW_LINK =
-  'For another one, have an administrator make a new token in the personal account, and import its link.';
 
 async function finishImport(tokens: HeldTokens, { clock }: Terminal): Promise<void> {
   const { holder, print } = tokens;
@@ -118,27 +105,27 @@ async function finishImport(tokens: HeldTokens, { clock }: Terminal): Promise<vo
   }
   const { now } = holder;
   const state = holder.state!;
-  if (!(refreshed instanceof Error) && state.set === set) {
-    return print(
-      `Refreshed at once: ${inUse(refreshed)} The link no longer works. A gateway that runs on this store uses the new ` +
-        'access token within half a minute; otherwise, start one now.',
-    );
-  }
   if (state.set !== set || state.lost) {
-    throw new CommandError(
+    throw new Error(
       'The service refuses the refresh token of this set: it was spent before, or revoked. The import was withdrawn: what it had ' +
         `replaced, if anything, is in use again. ${NEW_LINK}`,
     );
   }
-  if (state.refusals > 0 && now < state.expiresAt) {
-    return print(
+  if (!(refreshed instanceof Error)) {
+    print(
+      `Refreshed at once: ${inUse(refreshed)} The link no longer works. A gateway that runs on this store uses the new ` +
+        'access token within half a minute; otherwise, start one now.',
+    );
+  } else if (state.refusals > 0 && now < state.expiresAt) {
+    print(
       `It was not refreshed yet. ${earlyOrSpent(state, now)} Until then the link works: keep it secret.`,
     );
+  } else {
+    throw new Error(
+      `The set is in the store, but was not refreshed yet: ${refreshed.message} Without a gateway, run ` +
+        '`tokens refresh`. Do not import it again.',
+    );
   }
-  throw new CommandError(
-    `The set is in the store, but was not refreshed yet: ${(refreshed as Error).message} Without a gateway, run ` +
-      '`tokens refresh`. Do not import it again.',
-  );
 }
 
 const SOON_MS = 10_000;
@@ -146,18 +133,11 @@ const SOON_MS = 10_000;
 /** Refreshes once, or waits for the refresh of another process. */
 export async function tokensRefresh(_options: object, terminal: Terminal): Promise<void> {
   await withHeldTokens(terminal, async (tokens) => {
-    const { holder, print } = tokens;
-    const state = held(tokens);
-    const obstacle = troubleIn(holder, ['missing', 'lost', 'uncertain']);
-    if (obstacle) throw nothingSent(lineOn(obstacle, state));
-    print(`Refreshed: ${inUse(await exchange(tokens))}`);
+    const state = present(tokens);
+    const obstacle = troubleIn(tokens.holder, ['missing', 'lost', 'uncertain']);
+    if (obstacle) throw nothingSent(lineOn(obstacle, state, STEPS));
+    tokens.print(`Refreshed: ${inUse(await exchange(tokens))}`);
   });
-}
-
-function held(tokens: HeldTokens): State {
-  const { state } = tokens.holder;
-  if (!state) throw noTokens(tokens);
-  return state;
 }
 
 /** The first of these troubles that the held set has. */
@@ -166,8 +146,8 @@ function troubleIn({ state, facts }: TokenHolder, troubles: readonly Trouble[]) 
   return troubles.find((trouble) => found.includes(trouble));
 }
 
-function nothingSent(why: string): CommandError {
-  return new CommandError(`Nothing was sent. ${why}`);
+function nothingSent(why: string): Error {
+  return new Error(`Nothing was sent. ${why}`);
 }
 
 /** What a refusal means that is no loss yet. */
@@ -184,7 +164,7 @@ function earlyOrSpent({ expiresAt }: State, now: number): string {
  * Exchanges the refresh token, if it may be sent now.
  *
  * @param recovers sends one that was refused, or is lost by all that is known
- * @throws CommandError that says what helps
+ * @throws Error that says why there is no new pair, and what helps
  */
 async function exchange({ holder }: HeldTokens, recovers = false): Promise<State> {
   const { now } = holder;
@@ -197,23 +177,18 @@ async function exchange({ holder }: HeldTokens, recovers = false): Promise<State
         `${duration(Math.ceil(wait / 1000))}. A running gateway sends it then; otherwise run this again.`,
     );
   }
-  return holder.exchange({ evenIfLost: recovers }).catch((error: unknown) => {
-    throw notExchanged(error as Error, holder, recovers);
-  });
-}
-
-/** Says why there is no new pair, and what helps. */
-function notExchanged(error: Error, holder: TokenHolder, recovers: boolean): Error {
-  const { state, now } = holder;
-  if (!state || codeOf(error) === 'INTERNAL_SERVER_ERROR') return error;
-  const { refusals } = state;
-  const trouble = troubleIn(holder, [
-    'missing',
-    'lost',
-    ...(recovers ? [] : ['uncertain' as const]),
-  ]);
-  if (trouble) return new CommandError(lineOn(trouble, state));
-  return new CommandError(refusals > 0 ? earlyOrSpent(state, now) : error.message);
+  try {
+    return await holder.exchange({ evenIfLost: recovers });
+  } catch (error) {
+    const left = holder.state;
+    if (!left || codeOf(error) === 'INTERNAL_SERVER_ERROR') throw error;
+    const trouble = troubleIn(holder, ['missing', 'lost', 'uncertain']);
+    // Uncertain is what is being recovered from.
+    if (trouble && !(recovers && trouble === 'uncertain')) {
+      throw new Error(lineOn(trouble, left, STEPS), { cause: error });
+    }
+    throw left.refusals > 0 ? new Error(earlyOrSpent(left, holder.now), { cause: error }) : error;
+  }
 }
 
 function inUse({ generation, pair }: State): string {
@@ -227,10 +202,10 @@ function inUse({ generation, pair }: State): string {
 export async function tokensRecover(_options: object, terminal: Terminal): Promise<void> {
   await withHeldTokens(terminal, async (tokens) => {
     const { holder, service, print } = tokens;
-    const state = held(tokens);
+    const state = present(tokens);
     const { now } = holder;
     const { claim, refusals, movedTo, generation } = state;
-    if (movedTo !== null) throw nothingSent(lineOn('missing', state));
+    if (movedTo !== null) throw nothingSent(lineOn('missing', state, STEPS));
     if (isLive(claim, now)) throw nothingSent(underWay(claim!));
     const trouble = troubleIn(holder, ['lost', 'uncertain']);
     if (!trouble && refusals === 0) {
@@ -275,47 +250,49 @@ async function saveKeptAnswer(tokens: HeldTokens, state: State): Promise<boolean
   return true;
 }
 
-/** Moves the set to another store. Afterwards this one refuses to refresh it. */
+/**
+ * Moves the set to another store. Afterwards this one refuses to refresh it. The set is given away before the other store
+ * gets it, so that it never has two owners. Repeated, the command finishes a move.
+ */
 export async function tokensExport(
-  { store: address }: { store: string },
+  address: string,
+  _options: object,
   terminal: Terminal,
 ): Promise<void> {
   const target = readStoreAddress(address);
-  if (!target) throw new CommandError(NO_ADDRESS, 2);
+  if (!target) {
+    throw new OperatorMistake(
+      'That is not the address of a store; give sqlite:<file>, such as sqlite:/var/lib/recruiting/tokens.db, or ' +
+        'postgres://<user>:<password>@<host>/<database>. Nothing was changed.',
+    );
+  }
   await withHeldTokens(terminal, async (tokens) => {
-    const state = held(tokens);
-    const other = openTokenStore(target, tokens.config);
-    await move(tokens, state, other);
-    const setting = target.kind === 'sqlite' ? `=${other.description}` : ' to its address';
-    tokens.print(
-      `The token set is in ${other.description} now, and ${tokens.store.description} refuses to refresh it. Set TOKEN_STORE${setting} for ` +
+    const { config, holder, store, by, print } = tokens;
+    const state = present(tokens);
+    const other = openTokenStore(target, config.tokenStoreKeys);
+    const { description } = other;
+    const place = async (rule: Rule<'placed' | 'in use'>) => {
+      const outcome = await other.update(rule).catch((error: unknown) => {
+        throw storeError(error, other);
+      });
+      if (outcome === 'placed') return;
+      throw new Error(
+        `The store ${description} has a token set that is in use. Nothing was changed there. Move the set to an empty store.`,
+      );
+    };
+    // Reading alone would not show whether it can be written.
+    await place((there, now) => ({ result: receiveMove(state, by)(there, now).result }));
+    const given = await holder.update(moveTo(description, by));
+    if (!given) {
+      const trouble = troubleIn(holder, ['missing', 'lost', 'uncertain']);
+      const why = trouble ? lineOn(trouble, holder.state, STEPS) : underWay(holder.state!.claim!);
+      throw new Error(`Nothing was moved. ${why}`);
+    }
+    await place(receiveMove(given, by));
+    const setting = target.kind === 'sqlite' ? `=${description}` : ' to its address';
+    print(
+      `The token set is in ${description} now, and ${store.description} refuses to refresh it. Set TOKEN_STORE${setting} for ` +
         'every gateway that used the other, and restart them.',
     );
   });
-}
-
-const NO_ADDRESS =
-  'That is not the address of a store; give sqlite:<file>, such as sqlite:/var/lib/recruiting/tokens.db, or ' +
-  'postgres://<user>:<password>@<host>/<database>. Nothing was changed.';
-
-/** Gives the set away before the other store gets it: it never has two owners. Repeated, it finishes a move. */
-async function move({ holder, by }: HeldTokens, state: State, other: TokenStore): Promise<void> {
-  const place = async (rule: Rule<'placed' | 'in use'>) => {
-    const outcome = await other.update(rule).catch((error: unknown) => {
-      throw storeError(error, other);
-    });
-    if (outcome === 'placed') return;
-    throw new CommandError(
-      `The store ${other.description} has a token set that is in use. Nothing was changed there. Move the set to an empty store.`,
-    );
-  };
-  // Reading alone would not show whether it can be written.
-  await place((there, now) => ({ result: receiveMove(state, by)(there, now).result }));
-  const given = await holder.update(moveTo(other.description, by));
-  if (given) return place(receiveMove(given, by));
-  const trouble = troubleIn(holder, ['missing', 'lost', 'uncertain']);
-  const { claim } = holder.state!;
-  throw new CommandError(
-    `Nothing was moved. ${trouble ? lineOn(trouble, holder.state) : underWay(claim!)}`,
-  );
 }

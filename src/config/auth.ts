@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { COMMAND_LINE } from './command-line.ts';
-import { secureUrl, setting } from './values.ts';
+import { optional, secureUrl } from './values.ts';
 
 /** What each scope allows. */
 export const SCOPES = {
@@ -12,16 +12,16 @@ export const SCOPES = {
 const KEYS_NEW = `${COMMAND_LINE} keys new <name>`;
 
 export const authVariables = {
-  AUTH_API_KEYS: setting(
-    v.optional(keyEntries()),
+  AUTH_API_KEYS: optional(
+    keyEntries(),
     '`name:sha256-hex[:scopes]`, separated by commas; `keys new` makes one',
   ),
-  AUTH_JWKS_URL: setting(
-    v.optional(secureUrl()),
+  AUTH_JWKS_URL: optional(
+    secureUrl(),
     'where the keys of the issuer are; for bearer tokens, all three together',
   ),
-  AUTH_ISSUER: setting(v.optional(v.string()), '`iss` of bearer tokens'),
-  AUTH_AUDIENCE: setting(v.optional(v.string()), '`aud` of bearer tokens'),
+  AUTH_ISSUER: optional(v.string(), '`iss` of bearer tokens'),
+  AUTH_AUDIENCE: optional(v.string(), '`aud` of bearer tokens'),
 };
 
 type AuthSettings = v.InferOutput<v.ObjectSchema<typeof authVariables, undefined>>;
@@ -34,18 +34,16 @@ export function toAuth(settings: AuthSettings) {
   const { AUTH_API_KEYS: apiKeys = [] } = settings;
   const acceptsJwts = jwksUrl !== undefined && issuer !== undefined && audience !== undefined;
   if (apiKeys.length === 0 && !acceptsJwts) return undefined;
-  return {
-    apiKeys,
-    /** Undefined: bearer tokens are not accepted. */
-    jwt: acceptsJwts ? { jwksUrl, issuer, audience } : undefined,
-  };
+  /** `jwt` undefined: bearer tokens are not accepted. */
+  return { apiKeys, jwt: acceptsJwts ? { jwksUrl, issuer, audience } : undefined };
 }
 
 /** Combinations that would admit or refuse every caller by mistake. */
 export function authContradictions(settings: Readonly<Record<string, string>>): string[] {
   const isSet = (name: string) => (settings[name] ?? settings[`${name}_FILE`]) !== undefined;
-  const isAuthSet = ['AUTH_API_KEYS', ...TOGETHER].some(isSet);
+  const isAuthSet = Object.keys(authVariables).some(isSet);
   const isAnonymous = settings['ALLOW_ANONYMOUS'] === 'true';
+  const missing = TOGETHER.filter((name) => !isSet(name));
   const mistakes: string[] = [];
   if (isAuthSet && isAnonymous) {
     mistakes.push(
@@ -58,7 +56,6 @@ export function authContradictions(settings: Readonly<Record<string, string>>): 
         `Set AUTH_API_KEYS (\`${KEYS_NEW}\` makes a key) or AUTH_JWKS_URL, or set ALLOW_ANONYMOUS=true if something in front of the gateway authenticates callers.`,
     );
   }
-  const missing = TOGETHER.filter((name) => !isSet(name));
   if (missing.length > 0 && missing.length < TOGETHER.length) {
     mistakes.push(
       `AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE must be set together. Set ${missing.join(' and ')} too.`,
@@ -75,12 +72,11 @@ function keyEntries() {
       dataset.value.split(/\s*[,\n]\s*/).map((entry, index) => {
         const [name = '', hash = '', scopes = 'read'] = entry.split(':');
         const granted: readonly string[] = [...new Set(scopes.split('+'))];
-        const key = { name, hash, scopes: granted };
-        const mistake = ENTRY.test(entry) ? apiKeyMistake(key) : NO_ENTRY;
+        const mistake = ENTRY.test(entry) ? apiKeyMistake(name, granted) : NO_ENTRY;
         // The entry is not shown, because it may be the key itself.
         if (mistake !== undefined) addIssue({ message: `entry ${index + 1} ${mistake}` });
-        const bytes: Uint8Array = Buffer.from(key.hash, 'hex');
-        return { ...key, hash: bytes };
+        const bytes: Uint8Array = Buffer.from(hash, 'hex');
+        return { name, hash: bytes, scopes: granted };
       }),
     ),
   );
@@ -90,13 +86,7 @@ const ENTRY = /^[^:]+:[\da-f]{64}(:[^:]+)?$/i;
 const NO_ENTRY = `is not name:sha256-hex or name:sha256-hex:scopes; the command \`${KEYS_NEW}\` makes one`;
 
 /** Describes a mistake in an entry; the subject of the sentence is the entry, which it does not quote. */
-export function apiKeyMistake({
-  name,
-  scopes,
-}: {
-  readonly name: string;
-  readonly scopes: readonly string[];
-}): string | undefined {
+export function apiKeyMistake(name: string, scopes: readonly string[]): string | undefined {
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name)) {
     return 'has a name that does not consist of at most 64 letters, digits, dots, dashes and underscores';
   }

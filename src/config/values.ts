@@ -1,58 +1,71 @@
 import * as v from 'valibot';
 
-/**
- * Gives a variable its row in docs/reference.md.
- *
- * @param fallback describes a default that depends on something
+/*
+ * How one setting is read. The description, and a default that depends on something (`fallback`), are for the table in
+ * docs/reference.md. A message follows the name of the setting.
  */
-export function setting<Variable extends v.GenericSchema>(
-  variable: Variable,
+
+/** A setting without a default. */
+export function optional<Value extends v.GenericSchema<string, unknown>>(
+  value: Value,
   description: string,
   fallback?: string,
 ) {
-  return v.pipe(variable, v.metadata({ description, fallback }));
+  return v.pipe(v.optional(value), v.metadata({ description, fallback }));
 }
 
-/** A text that matches the pattern. @param message follows the name of the variable */
-export function matching(pattern: RegExp, message: string) {
-  return v.pipe(v.string(), v.regex(pattern, message));
+/** A setting that has a default. */
+export function preset<Value extends v.GenericSchema<string, unknown>>(
+  value: Value,
+  byDefault: string,
+  description: string,
+  fallback?: string,
+) {
+  return v.pipe(v.optional(value, byDefault), v.metadata({ description, fallback }));
 }
 
 /** A whole number within bounds. */
-export function count(min: number, max: number, fallback: number) {
-  const message = `must be a whole number from ${min} to ${max}, for example ${fallback}`;
+export function count(
+  [min, max]: readonly [min: number, max: number],
+  byDefault: number,
+  description: string,
+  fallback?: string,
+) {
+  const isCount = (text: string) =>
+    /^\d{1,13}$/.test(text) && Number(text) >= min && Number(text) <= max;
+  const message = `must be a whole number from ${min} to ${max}, for example ${byDefault}`;
   return v.pipe(
-    v.optional(matching(/^\d{1,12}$/, message), String(fallback)),
+    preset(v.pipe(v.string(), v.check(isCount, message)), String(byDefault), description, fallback),
     v.transform(Number),
-    v.minValue(min, message),
-    v.maxValue(max, message),
   );
+}
+
+/** `true` or `false`, which is the default. */
+export function flag(description: string) {
+  const word = oneOf(['true', 'false'], 'true');
+  return v.pipe(
+    preset(word, 'false', description),
+    v.transform((text) => text === 'true'),
+  );
+}
+
+/** `on` or `off`. Undefined if it is not set: on, in production off. */
+export function onOrOff(description: string) {
+  const word = v.pipe(
+    oneOf(['on', 'off'], 'off'),
+    v.transform((text) => text === 'on'),
+  );
+  return optional(word, description, '`on`, in production `off`');
 }
 
 /** One of these words. */
-export function oneOf<const Words extends readonly string[]>(
-  words: Words,
-  fallback: Words[number],
-) {
-  return v.picklist(words, `must be one of ${words.join(', ')}, for example ${fallback}`);
+export function oneOf<const Words extends readonly string[]>(words: Words, example: Words[number]) {
+  return v.picklist(words, `must be one of ${words.join(', ')}, for example ${example}`);
 }
 
-/** `true` or `false`. */
-export function trueOrFalse() {
-  return v.pipe(
-    v.optional(oneOf(['true', 'false'], 'true'), 'false'),
-    v.transform((word) => word === 'true'),
-  );
-}
-
-/** `on` or `off`; undefined if it is not set. */
-export function onOrOff() {
-  return v.optional(
-    v.pipe(
-      oneOf(['on', 'off'], 'off'),
-      v.transform((word) => word === 'on'),
-    ),
-  );
+/** A text that matches the pattern. */
+export function matching(pattern: RegExp, message: string) {
+  return v.pipe(v.string(), v.regex(pattern, message));
 }
 
 /** A list separated by commas. @param isValid what each entry must be */
@@ -68,7 +81,6 @@ export function listOf(isValid: (entry: string) => boolean, message: string) {
 export function secureUrl() {
   return v.pipe(
     v.string(),
-    v.trim(),
     v.check(
       isSecureUrl,
       'must be a complete URL that begins with https:// (http:// is allowed only for this machine)',
@@ -79,11 +91,8 @@ export function secureUrl() {
 export function isSecureUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname } = new URL(text);
-  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+  const isLoopback = /^(localhost|\[::1\]|127(\.\d+){3})$/.test(hostname);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback);
 }
 
 /** An address without a final slash, to which paths are appended. */
@@ -103,20 +112,6 @@ export function baseUrl() {
 
 export function isOrigin(text: string): boolean {
   return URL.canParse(text) && new URL(text).origin === text;
-}
-
-export function storeAddress(fallback: string) {
-  return v.pipe(
-    v.optional(v.string(), fallback),
-    v.rawTransform(({ dataset, addIssue, NEVER }) => {
-      const address = readStoreAddress(dataset.value);
-      if (address) return address;
-      addIssue({
-        message: `must be sqlite:<file>, for example ${fallback}, or postgres://<user>:<password>@<host>/<database>`,
-      });
-      return NEVER;
-    }),
-  );
 }
 
 export type StoreAddress =

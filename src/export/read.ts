@@ -49,7 +49,7 @@ export interface ExportedRecord {
  */
 export async function exportedList(
   gateway: Gateway,
-  { field, fields, args = '' }: { field: string; fields: string; args?: string },
+  { field, fields, args = '' }: { field: string; fields: string; args?: string | undefined },
 ): Promise<ExportedList> {
   const keys = keysOf(fields);
   const call = (first: number) =>

@@ -3,11 +3,11 @@ import process from 'node:process';
 import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import type { GraphQLSchema } from 'graphql';
 import type { Logger } from 'pino';
+import { systemClock } from '../clock.ts';
 import { readConfig, type SettingName } from '../config.ts';
 import { checkGatewayConfig, defineConfig, type GatewayConfig } from '../config/gateway-config.ts';
 import { OperatorMistake } from '../errors.ts';
 import { createLog, withoutDetails } from '../telemetry/log.ts';
-import { thisMachine } from '../setup/machine.ts';
 import { openExecutor, openGateway, type Setup } from '../setup/open-gateway.ts';
 import { awake } from './awake.ts';
 
@@ -53,7 +53,7 @@ export interface Gateway {
  */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   await using opening = new AsyncDisposableStack();
-  const setup = await setUp(options, opening, { hasCallers: true });
+  const setup = await setUp(options, opening, 'gateway');
   const { config = {} } = options;
   // Plugins that are left out may be those that check callers.
   if (!options.config && setup.config.gatewayConfig !== undefined) {
@@ -91,7 +91,7 @@ export interface ServiceExecutor {
  */
 export async function createExecutor(options: ExecutorOptions): Promise<ServiceExecutor> {
   await using opening = new AsyncDisposableStack();
-  const setup = await setUp(options, opening, { hasCallers: false });
+  const setup = await setUp(options, opening, 'executor');
   const { execute } = await openExecutor(setup);
   const parts = opening.move();
   return { executor: execute, close: () => awake(() => parts.disposeAsync()) };
@@ -101,10 +101,10 @@ export async function createExecutor(options: ExecutorOptions): Promise<ServiceE
 async function setUp(
   { settings, log: programLog }: ExecutorOptions,
   opening: AsyncDisposableStack,
-  { hasCallers }: { readonly hasCallers: boolean },
+  purpose: 'gateway' | 'executor',
 ): Promise<Setup> {
   const env = textsOf(settings);
-  const config = readConfig(env, thisMachine.readFile, { hasCallers, hasSandbox: false });
+  const config = readConfig(env, purpose);
   // The standard output belongs to the program.
   const log = programLog
     ? withoutDetails(programLog)
@@ -114,7 +114,8 @@ async function setUp(
         colors: false,
         destination: process.stderr,
       });
-  return { config, machine: thisMachine, log, closeAtEnd: (part) => opening.adopt(part, close) };
+  const closeAtEnd: Setup['closeAtEnd'] = (part) => opening.adopt(part, close);
+  return { config, env: process.env, clock: systemClock, log, closeAtEnd };
 }
 
 function textsOf(settings: Settings): Record<string, string> {

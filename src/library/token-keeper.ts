@@ -91,7 +91,7 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
   const { log = pino({ level: 'warn' }, pino.destination(2)) } = options;
   const { endpoint, tokenStore } = checked(options);
   const settings = { tokenStore, tokenStoreKeys, tokenRescueDir: rescueFolder };
-  const store = openTokenStore(tokenStore, settings);
+  const store = openTokenStore(tokenStore, tokenStoreKeys);
   const http = proxyAgent(process.env);
   const exchange = exchangeAt({
     url: endpoint,

@@ -1,35 +1,26 @@
 import { hostname } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import process from 'node:process';
-import type { Logger } from 'pino';
-import type { Dispatcher } from 'undici';
 import type { Config } from '../config.ts';
 import type { StoreAddress } from '../config/values.ts';
 import { emergencyIn, type Emergency } from '../tokens/emergency.ts';
 import { storeError } from '../tokens/errors.ts';
+import type { Steps } from '../tokens/health.ts';
 import type { HolderParts } from '../tokens/holder.ts';
-import type { KeeperParts } from '../tokens/keeper.ts';
 import { readLink } from '../tokens/link.ts';
 import { openPostgresStore } from '../tokens/postgres.ts';
 import { createSealer } from '../tokens/seal.ts';
-import { proxyAgent, tokenService, type RecruitingTokens } from '../tokens/service.ts';
+import { proxyAgent, tokenService } from '../tokens/service.ts';
 import { openSqliteStore } from '../tokens/sqlite.ts';
 import type { TokenStore } from '../tokens/store.ts';
-import type { Machine } from './machine.ts';
-import { STEPS } from './wording.ts';
-
-type StoreSettings = Pick<Config, 'tokenStore' | 'tokenStoreKeys' | 'tokenRescueDir'>;
 
 /**
  * Opens a token store. Its description names the file by its absolute path, for people in any working directory.
  *
  * @throws Error for the operator
  */
-export function openTokenStore(
-  address: StoreAddress,
-  { tokenStoreKeys }: Pick<StoreSettings, 'tokenStoreKeys'>,
-): TokenStore {
-  const sealer = createSealer(tokenStoreKeys);
+export function openTokenStore(address: StoreAddress, keys: readonly Uint8Array[]): TokenStore {
+  const sealer = createSealer(keys);
   if (address.kind === 'postgres') return openPostgresStore(address.url, sealer);
   const path = resolve(address.path);
   try {
@@ -40,51 +31,60 @@ export function openTokenStore(
 }
 
 /** Where a pair waits that is not in the store yet: always a folder of this machine. */
-export function emergencyFor(settings: StoreSettings): Emergency {
-  const { tokenStore, tokenStoreKeys, tokenRescueDir } = settings;
+export function emergencyFor({
+  tokenStore,
+  tokenStoreKeys,
+  tokenRescueDir,
+}: Pick<Config, 'tokenStore' | 'tokenStoreKeys' | 'tokenRescueDir'>): Emergency {
   const beside = tokenStore.kind === 'sqlite' ? dirname(tokenStore.path) : 'data/rescue';
   return emergencyIn(resolve(tokenRescueDir ?? beside), createSealer(tokenStoreKeys));
 }
 
 /** Where the token set of a service lies, and who holds it. */
-interface Custody {
-  readonly store: TokenStore;
-  readonly emergency: Emergency;
-  readonly serviceUrl: string;
-  readonly machine: Pick<Machine, 'clock' | 'env'>;
-  readonly log: Logger;
+interface Custody extends Pick<
+  HolderParts,
+  'store' | 'emergency' | 'serviceUrl' | 'clock' | 'log'
+> {
+  readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** What a process needs to hold the token set of a service. `http` opens connections, for other requests too. */
-export function holderParts(
-  { agent }: Pick<Config, 'agent'>,
-  { store, emergency, serviceUrl, machine, log }: Custody,
-): HolderParts & { readonly service: RecruitingTokens; readonly http: Dispatcher } {
-  const http = proxyAgent(machine.env);
-  return {
-    store,
-    service: tokenService({ baseUrl: serviceUrl, agent, http }),
-    emergency,
-    serviceUrl,
-    by: `${hostname()}/${process.pid}`,
-    clock: machine.clock,
-    log,
-    steps: STEPS,
-    http,
-  };
-}
-
-/** The same for a gateway, which keeps the set alive and imports the token link of its settings. */
+/**
+ * What a process needs to hold the token set of a service, to keep it alive, and to import the token link of its
+ * settings. `http` opens connections, for other requests too.
+ */
 export function keeperParts(
-  config: Pick<Config, 'agent' | 'tokenLink'>,
-  custody: Custody,
-): KeeperParts {
-  const { agent, tokenLink: link } = config;
-  const parts = holderParts(config, custody);
-  const { http } = parts;
+  { agent, tokenLink: link }: Pick<Config, 'agent' | 'tokenLink'>,
+  { env, ...custody }: Custody,
+) {
+  const http = proxyAgent(env);
   return {
-    ...parts,
-    meansExpired: (detail) => detail === 'token_expired',
+    ...custody,
+    http,
+    service: tokenService({ baseUrl: custody.serviceUrl, agent, http }),
+    by: `${hostname()}/${process.pid}`,
+    steps: STEPS,
+    meansExpired: (detail: string) => detail === 'token_expired',
     link: link === undefined ? undefined : { read: () => readLink(link, { agent, http }) },
   };
 }
+
+const NEW_TOKEN =
+  'have an administrator make a new token in the personal account of the recruiting service, and run `tokens import <link>';
+
+/** What the operator of a gateway can do: its settings, its commands, and the personal account of the service. */
+export const STEPS: Steps = {
+  missing: `If TOKEN_STORE names the store that you mean, ${NEW_TOKEN}\`.`,
+  moved: 'Set TOKEN_STORE to that one for every gateway, and restart it.',
+  lost:
+    `If \`tokens recover\` finds no pair that arrived and was not saved, ${NEW_TOKEN}\`. Never restore a backup: its refresh token ` +
+    'is spent.',
+  uncertain:
+    'A running gateway sends the refresh token once more in the last minutes of the access token, or right away if it has ' +
+    'expired. Run `tokens recover` to do that now.',
+  unsaved:
+    'Repair the disk or the database before you stop that process: it saves the pair by itself. `tokens recover` and the next ' +
+    'start save what is in a file.',
+  late: 'Run `tokens refresh`, which says what prevents it.',
+  unauthorized: `Have the account checked; if it is in order, ${NEW_TOKEN} --replace\`.`,
+  ending: 'Start a gateway, or run `tokens refresh` and read its output.',
+};

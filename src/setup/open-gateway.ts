@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { Clock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { CheckedConfig } from '../config/gateway-config.ts';
 import { createGateway, createManagedExecutor, type Gateway } from '../gateway.ts';
@@ -7,7 +8,6 @@ import { NO_EMERGENCY } from '../tokens/emergency.ts';
 import { createSealer } from '../tokens/seal.ts';
 import { openSqliteStore } from '../tokens/sqlite.ts';
 import { emergencyFor, keeperParts, openTokenStore } from './custody.ts';
-import type { Machine } from './machine.ts';
 import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
 
 /** Everything that is needed to open a gateway. */
@@ -15,7 +15,9 @@ export interface Setup {
   readonly config: Config;
   /** What gateway.config.ts exports, checked; undefined: nothing is added. */
   readonly added?: CheckedConfig | undefined;
-  readonly machine: Machine;
+  /** The variables that name the proxies. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
   readonly log: Logger;
   readonly closeAtEnd: CloseAtEnd;
 }
@@ -48,21 +50,21 @@ export async function openExecutor(setup: Setup) {
   return setup.closeAtEnd(await createManagedExecutor(await managedParts(setup)));
 }
 
-async function managedParts({ config: configured, machine, log, closeAtEnd }: Setup) {
+async function managedParts({ config: configured, env, clock, log, closeAtEnd }: Setup) {
   const { recruitingUrl, tokenLink } = configured;
   const access =
     recruitingUrl === undefined
       ? await sandboxInside(closeAtEnd)
       : {
           settings: { recruitingUrl, tokenLink },
-          store: openTokenStore(configured.tokenStore, configured),
+          store: openTokenStore(configured.tokenStore, configured.tokenStoreKeys),
           emergency: emergencyFor(configured),
         };
   const { settings, store, emergency } = access;
   const config = { ...configured, ...settings };
   const serviceUrl = settings.recruitingUrl;
-  const tokens = keeperParts(config, { store, emergency, serviceUrl, machine, log });
-  return { config, tokens, proxies: machine.env, clock: machine.clock, log };
+  const tokens = keeperParts(config, { store, emergency, serviceUrl, env, clock, log });
+  return { config, tokens, proxies: env, clock, log };
 }
 
 /** Starts a sandbox, whose tokens are kept in memory, so that they cannot be mixed with real ones. */

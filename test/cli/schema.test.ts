@@ -161,7 +161,7 @@ test.each(Object.values(VARIED))(
   'schema print --subgraph prints the SDL that is served with %j',
   async (settings) => {
     const printed = await runHere(['schema', 'print', '--subgraph'], settings);
-    const { recruitingUrl: _url, tokenLink: _link, ...config } = readConfig(settings, () => '');
+    const { recruitingUrl: _url, tokenLink: _link, ...config } = readConfig(settings, 'server');
     const snapshot = readFileSync(config.schemaPath, 'utf8');
     await using world = await startGatewayOverService({}, { config, snapshot, ownSchema: true });
     const { data } = await world.ask('{ _service { sdl } }');

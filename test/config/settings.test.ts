@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import * as v from 'valibot';
 import { expect, test } from 'vitest';
-import { readConfig, readSettings, variables, type Config } from '../../src/config.ts';
+import { readConfig, variables, type Config } from '../../src/config.ts';
 import { OperatorMistakes } from '../../src/errors.ts';
 
 const SERVICE = { RECRUITING_URL: 'https://api.example.com' };
@@ -301,11 +301,11 @@ test('.env.example has each setting once, and those that are commented out have 
 const OF_THE_MACHINE = ['RECRUITING_SCHEMA', 'ANSWER_BYTES'];
 
 function ofCommand(env: Record<string, string>) {
-  return readSettings(env, () => '');
+  return readConfig(env, 'command');
 }
 
 function read(env: Record<string, string | undefined>, files: Record<string, string> = {}) {
-  return readConfig(env, (path) => {
+  return readConfig(env, 'server', (path) => {
     if (path in files) return files[path]!;
     throw Object.assign(new Error(`no such file: ${path}`), { code: 'ENOENT' });
   });

@@ -46,7 +46,7 @@ const CONTAINERS: Readonly<Record<string, Container>> = {
 };
 
 const readSecret = (path: string) => SECRETS[basename(path)]!;
-const configOf = ({ env }: Container) => readConfig({ ...image.env, ...env }, readSecret);
+const configOf = ({ env }: Container) => readConfig({ ...image.env, ...env }, 'server', readSecret);
 
 test.each(Object.entries(CONTAINERS))(
   '%s: the gateway serves known callers, gets its secrets as files, and has the memory, the time and the folders that it needs',

@@ -103,7 +103,7 @@ test('the command, ports, folders, settings and versions of the image are those 
   expect(image.entrypoint).toEqual(start);
   expect(image.uid).toBeGreaterThan(0);
   const service = { RECRUITING_URL: 'https://recruiting.example.com', ALLOW_ANONYMOUS: 'true' };
-  const config = readConfig({ ...image.env, ...service }, () => '');
+  const config = readConfig({ ...image.env, ...service }, 'server');
   expect(config).toMatchObject({ production: true, host: '0.0.0.0', adminHost: '0.0.0.0' });
   expect(image.ports).toEqual([config.port, config.adminPort]);
   const { tokenStore, tokenRescueDir } = config;

@@ -1,7 +1,7 @@
 /** The token set as a value: each test is a state, a rule, and what follows, or what is said of the state. */
 import { describe, expect, test } from 'vitest';
 import { endIsNear, healthOf, lineOn, troublesOf, type Trouble } from '../../src/tokens/health.ts';
-import { STEPS } from '../../src/setup/wording.ts';
+import { STEPS } from '../../src/setup/custody.ts';
 import {
   CLAIM_MS,
   dueAt,

@@ -72,9 +72,9 @@ export async function startGateway(
 ): Promise<TestGateway> {
   const { log, logged } = recordingLog();
   // No proxies, and a process that the audit trail of the tokens calls `gateway/1`.
-  const machine = { env: {}, clock };
+  const env = {};
   const settings = {
-    ...readConfig({}, () => ''),
+    ...readConfig({}, 'server'),
     // Tests send more than a caller may.
     pagesPerMinute: 0,
     recruitingUrl: upstream.url,
@@ -89,7 +89,14 @@ export async function startGateway(
     overrides,
     additions,
     trustedDocuments,
-    tokens: keeperParts(settings, { store, emergency: NO_EMERGENCY, serviceUrl, machine, log }),
+    tokens: keeperParts(settings, {
+      store,
+      emergency: NO_EMERGENCY,
+      serviceUrl,
+      env,
+      clock,
+      log,
+    }),
     plugins,
     proxies,
     clock,

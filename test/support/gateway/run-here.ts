@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { Readable, Writable } from 'node:stream';
 import { run } from '../../../src/cli/program.ts';
 import { systemClock, type Clock } from '../../../src/clock.ts';
@@ -46,7 +45,6 @@ export function startHere(
     stdin: stdin instanceof Readable ? stdin : Readable.from(stdin),
     stdout: writer('stdout'),
     stderr: writer('stderr'),
-    readFile: (path) => readFileSync(path, 'utf8'),
     clock,
     onExit: (listener) => void atExit.push(listener),
     stop: stopping.signal,
