@@ -8,21 +8,20 @@ import { VERSION, type Config } from './config.ts';
 import { Engine } from './engine/engine.ts';
 import { AnswerMemory } from './memory/answer-memory.ts';
 import type { Plan } from './engine/plan.ts';
-import { createAdmission } from './http/auth/admission.ts';
+import { authentication } from './http/auth/authentication.ts';
 import { createAnswers } from './http/answers.ts';
 import { budgetOwner } from './http/budget-owner.ts';
 import { createErrorPolicy } from './http/error-policy.ts';
 import { examples } from './http/graphiql/examples.ts';
+import type { Stage, Stages } from './http/exchange.ts';
 import { createGraphiql } from './http/graphiql/graphiql.ts';
-import { createHandler } from './http/handler.ts';
+import { createHandler, wayOfStages } from './http/handler.ts';
 import { knownHosts } from './http/hosts.ts';
 import { inProcess } from './http/in-process.ts';
-import { lanes } from './http/lanes.ts';
-import { createOperationStages } from './http/operation.ts';
+import { OperationSteps } from './http/operation.ts';
 import { createOrigin } from './http/origin.ts';
-import { checkParams, createReadParams } from './http/params.ts';
+import { createReadParams } from './http/params.ts';
 import { createPaths } from './http/paths.ts';
-import { trustedDocuments } from './http/trusted.ts';
 import { ByteLimit } from './memory/byte-limit.ts';
 import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
@@ -88,7 +87,8 @@ export async function createGateway(parts: GatewayParts) {
   const added = withAdditions(served, parts.additions, (request) => answerDelegated(request));
   /** The schema that callers see. */
   const offered = added ?? served;
-  const admission = await createAdmission(config.auth, { http: proxyAgent(proxies), clock, log });
+  const authenticate =
+    config.auth && (await authentication(config.auth, { http: proxyAgent(proxies), clock, log }));
   const { maxDepth, maxAliases, maxTokens, introspection } = config;
   const limits = { maxDepth, maxAliases, maxTokens, introspection };
   const trusted =
@@ -162,54 +162,58 @@ export async function createGateway(parts: GatewayParts) {
     examples: examples(served.adapters),
   });
   const { maxBodyBytes, maxRequests, trustedDocumentsOnly } = config;
-  const { isRouter } = admission;
-  const operation = createOperationStages({ ...asked, introspection, bodies, isRouter });
   const errors = createErrorPolicy(log);
-  const handler = createHandler({
-    schema: offered.schema,
-    errors,
-    telemetry: telemetry.requests(),
-    // The order matters for security: a stage may rely on those above it.
-    plugins: lanes({
-      schema: offered.schema,
-      admit: [
-        // Before every stage that replies: a page of a listed origin may read all answers.
-        origin.corsHeaders,
-        // Before host names are checked: probes use the IP address of a pod. They get only yes or no.
-        paths.health,
-        paths.readiness,
-        knownHosts(config, config.auth !== undefined),
-        graphiql.fromRoot,
-        // Before authentication: browsers send preflights, and open pages, without a credential.
-        origin.preflights,
-        graphiql.page,
-        // Before plugins, which may reply under other paths, and before any of the body is read.
-        admission.authenticate,
-      ],
-      plugins: parts.plugins ?? [],
-      enter: [
-        paths.graphqlOnly,
-        origin.crossSite,
-        operation.knownMethod,
-        budgetOwner(config.trustProxy),
-      ],
-      read: createReadParams({ maxBodyBytes, maxRequests, bodies }),
-      params: [trustedDocuments({ trusted, trustedDocumentsOnly, isRouter }), checkParams],
-      parse: operation.find,
-      validate: [
-        // Before validation, which a hostile document makes expensive, and whose errors reveal the schema.
-        operation.enforceLimits,
-        admission.enforceScopes,
-        operation.concealSdl,
-        operation.refuseInvalid,
-        // After validation: it reads the types of fields.
-        operation.enforceFieldScopes,
-      ],
-      variables: operation.coerceVariables,
-      answers: createAnswers({ engine, mask: errors.mask }),
-      errors,
-    }),
+  const read = createReadParams({ maxBodyBytes, maxRequests, bodies });
+  const steps = new OperationSteps({
+    ...asked,
+    introspection,
+    trusted,
+    trustedDocumentsOnly,
+    bodies,
   });
+  const answers = createAnswers({ engine, errors });
+  // The order matters for security: a stage may rely on those above it.
+  const admit: Stages = [
+    // Before every stage that replies: a page of a listed origin may read all answers.
+    origin.corsHeaders,
+    // Before host names are checked: probes use the IP address of a pod. They get only yes or no.
+    paths.health,
+    paths.readiness,
+    knownHosts(config, config.auth !== undefined),
+    graphiql.fromRoot,
+    // Before authentication: browsers send preflights, and open pages, without a credential.
+    origin.preflights,
+    graphiql.page,
+    // Before plugins, which may reply under other paths, and before any of the body is read.
+    authenticate,
+  ];
+  const enter: Stages = [
+    paths.graphqlOnly,
+    origin.crossSite,
+    paths.knownMethod,
+    budgetOwner(config.trustProxy),
+  ];
+  const operation: Stage = async (exchange) => {
+    const params = steps.params(exchange, await read(exchange));
+    const { query, operationName, variables } = params;
+    // Not awaited here, so that the parameters, which may be large, are not kept until then.
+    return answers.reply(steps.ready(exchange, query, operationName, variables));
+  };
+  const { plugins = [] } = parts;
+  const way =
+    plugins.length === 0
+      ? wayOfStages([...admit, ...enter, operation], errors)
+      : (await import('./http/yoga.ts')).wayOfYoga({
+          schema: offered.schema,
+          plugins,
+          admit,
+          enter,
+          read,
+          steps,
+          answers,
+          errors,
+        });
+  const handler = createHandler(way.answer, errors, telemetry.requests());
 
   return {
     /** Answers requests, as the handler of a Node server or as a `fetch`. */
@@ -218,7 +222,7 @@ export async function createGateway(parts: GatewayParts) {
     executor: inProcess({
       ...asked,
       engine,
-      mask: errors.mask,
+      errors,
     }),
     offered,
     metrics: telemetry.metrics,
@@ -231,7 +235,7 @@ export async function createGateway(parts: GatewayParts) {
       await tokens.close();
       engine.close();
       await upstream.close();
-      await handler.dispose();
+      await way.dispose();
     },
   };
 }

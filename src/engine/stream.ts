@@ -9,7 +9,7 @@ import { failed } from './service-answer.ts';
 export interface Payload {
   /** Set in the first payload: everything else; the streamed lists are empty in it. */
   readonly first?: Answer;
-  readonly incremental?: readonly Increment[];
+  readonly increment?: Increment;
   readonly hasNext: boolean;
 }
 
@@ -66,7 +66,7 @@ export async function* streamOperation(
     for await (const increment of incrementsOf(stream, call)) {
       // An error ends the list.
       hasNext = !isLast || increment.items !== undefined;
-      yield { incremental: [increment], hasNext };
+      yield { increment, hasNext };
     }
     if (isLast && hasNext) yield { hasNext: false };
   }

@@ -9,70 +9,94 @@ import {
   OperatorError,
   type ErrorCode,
 } from '../errors.ts';
-import { accepted } from './formats.ts';
-import { httpOf, shownError, shownExtensions } from './results.ts';
 import type { Exchange } from './exchange.ts';
-import { JSON_TYPE, type Reply } from './reply.ts';
+import type { Reply } from './reply.ts';
+import { replyOf } from './results.ts';
 
-/** A request, as far as its errors need it: callers report its id to the operator. */
-type Failing = Pick<Exchange, 'requestId'>;
-
-/** Replaces an unexpected error by one for callers. @param exchange whose answer the error is part of */
-export type MaskFor = (error: unknown, exchange: Failing) => GraphQLError;
+/** A request, as far as its errors need it: callers report its id to the operator, and telemetry counts the first one. */
+type Failing = Pick<Exchange, 'requestId'> & Partial<Pick<Exchange, 'notes'>>;
 
 export type ErrorPolicy = ReturnType<typeof createErrorPolicy>;
 
 /** Decides how errors reach callers. Refusals have the status that `accept` requires (GraphQL over HTTP, 6.4). */
 export function createErrorPolicy(log: Logger) {
-  const mask = maskUnexpected(log);
+  /** Requests for which an error for the operator is logged, in one line of each. */
+  const reported = new WeakSet<Failing>();
 
-  const refuse = (
-    exchange: Exchange,
-    thrown: unknown,
-    extensions?: ExecutionResult['extensions'],
-  ): Reply => {
-    // A thousand callers may leave at once.
-    if (exchange.hasLeft && isAbort(thrown)) return EMPTY_REPLY;
-    const errors = errorsThrown(thrown).map((error) => coded(mask(error, exchange)));
-    exchange.notes.outcome = knownCode(errors[0]?.extensions['code']);
-    const { json } = accepted(exchange.header('accept'));
-    const refused = { errors, ...(extensions && { extensions }) };
-    const { status, headers } = httpOf(refused, json === JSON_TYPE);
-    const body = JSON.stringify({
-      errors: errors.map(shownError),
-      ...(extensions && shownExtensions(extensions)),
-    });
-    return { status, headers: { ...headers, ...NOT_KEPT, 'content-type': json }, body };
+  const logged = (cause: unknown, { requestId }: Failing): string => {
+    log.error({ requestId, err: cause }, 'unexpected error');
+    return requestId;
   };
+
+  /** Logs the message for the operator, and gives callers the id of the request. */
+  const ofOperator = (error: GraphQLError, origin: OperatorError, exchange: Failing) => {
+    const { requestId } = exchange;
+    if (!reported.has(exchange)) {
+      reported.add(exchange);
+      log[origin.needsOperator ? 'error' : 'warn']({ requestId, err: origin }, UNAVAILABLE);
+    }
+    const isItself = error.message === origin.message;
+    return withId(error, requestId, isItself ? messageForCallers(origin) : error.message);
+  };
+
+  const masked = (error: unknown, exchange: Failing): GraphQLError => {
+    if (isForCallers(error)) {
+      const cause = causeOf(error);
+      if (cause instanceof OperatorError) return ofOperator(error, cause, exchange);
+      const isExpected = !(cause instanceof Error) || isForCallers(cause) || isAbort(cause);
+      return isExpected ? error : withId(error, logged(cause, exchange));
+    }
+    if (isAbort(error)) return codedError('INTERNAL_SERVER_ERROR', CANCELLED);
+    const at = error instanceof GraphQLError ? error : undefined;
+    const id = logged(at?.originalError ?? error, exchange);
+    const code: ErrorCode = 'INTERNAL_SERVER_ERROR';
+    return withMessage(at, `${UNEXPECTED}: ${id}`, { id, code });
+  };
+
+  /**
+   * Replaces an unexpected error with one that shows only the id of the request, which is logged with the error.
+   * Replaces the message of an error for the operator with one for callers, with the same id.
+   */
+  const mask = (error: unknown, exchange: Failing): GraphQLError => {
+    const shown = masked(error, exchange);
+    if (exchange.notes) exchange.notes.outcome ??= knownCode(shown.extensions['code']);
+    return shown;
+  };
+
   return {
-    /**
-     * Replaces an unexpected error with one that shows only the id of the request, which is logged with the error.
-     * Replaces the message of an error for the operator with one for callers, with the same id.
-     */
     mask,
     /** Answers an error that a stage threw. `extensions` are those of the answer, which plugins may have added. */
-    refuse,
+    refuse: (
+      exchange: Exchange,
+      thrown: unknown,
+      extensions?: ExecutionResult['extensions'],
+    ): Reply => {
+      // A thousand callers may leave at once.
+      if (exchange.hasLeft && isAbort(thrown)) return { status: 500, headers: {} };
+      const errors = errorsThrown(thrown).map((error) => coded(mask(error, exchange)));
+      exchange.notes.outcome = knownCode(errors[0]?.extensions['code']);
+      const reply = replyOf({ errors, ...(extensions && { extensions }) }, exchange);
+      // A cache would repeat it to callers that may have the answer.
+      return { ...reply, headers: { ...reply.headers, 'cache-control': 'no-store' } };
+    },
     /**
-     * Ends an answer that has begun, or that could not even be refused. Logs its failure, because nothing else could
-     * report it.
+     * Ends an answer that has begun. Logs its failure, because nothing else could report it.
      *
      * @returns what a reader through `fetch` gets instead of the error
      */
     cutOff: (exchange: Exchange, error: unknown): Error => {
       const failure = exchange.hasLeft ? error : new Error(CUT_OFF, { cause: error });
-      const masked = mask(failure, exchange);
+      const shown = mask(failure, exchange);
       exchange.cutOff();
-      return masked;
+      return shown;
     },
   };
 }
 
+const UNAVAILABLE = 'the recruiting service was reported to a caller as temporarily unavailable';
+const UNEXPECTED = 'An unexpected error happened in the gateway. Report this id to its operator';
+const CANCELLED = 'The request was cancelled by its caller.';
 const CUT_OFF = 'An answer was cut off, because the rest of it could not be written.';
-
-/** A cache would repeat a refusal to callers that may have the answer. */
-const NOT_KEPT = { 'cache-control': 'no-store' };
-
-const EMPTY_REPLY: Reply = { status: 500, headers: {} };
 
 /**
  * Sets the code `BAD_USER_INPUT` on errors without a code of the gateway: no field was executed, so the caller is at
@@ -86,46 +110,6 @@ function coded(error: GraphQLError): GraphQLError {
   error.extensions['http'] ??= { status: 400, spec: true };
   return error;
 }
-
-const UNAVAILABLE = 'the recruiting service was reported to a caller as temporarily unavailable';
-
-function maskUnexpected(log: Logger): MaskFor {
-  const reported = new WeakSet<Failing>();
-  /** Logs the message for the operator, in one line of a request, and gives callers the id of the request. */
-  const maskOperatorError = (error: GraphQLError, origin: OperatorError, exchange: Failing) => {
-    const { requestId } = exchange;
-    if (!reported.has(exchange)) {
-      reported.add(exchange);
-      log[origin.needsOperator ? 'error' : 'warn']({ requestId, err: origin }, UNAVAILABLE);
-    }
-    const forCaller = error.message === origin.message ? messageForCallers(origin) : undefined;
-    return withId(error, requestId, forCaller);
-  };
-  const logged = (cause: unknown, { requestId }: Failing): string => {
-    log.error({ requestId, err: cause }, 'unexpected error');
-    return requestId;
-  };
-  return (error, exchange) => {
-    if (isForCallers(error)) {
-      const cause = causeOf(error);
-      if (cause instanceof OperatorError) return maskOperatorError(error, cause, exchange);
-      const isExpected = !(cause instanceof Error) || isForCallers(cause) || isAbort(cause);
-      return isExpected ? error : withId(error, logged(cause, exchange));
-    }
-    if (isAbort(error)) return codedError('INTERNAL_SERVER_ERROR', CANCELLED);
-    const cause = error instanceof GraphQLError ? (error.originalError ?? error) : error;
-    const id = logged(cause, exchange);
-    const masked = codedError(
-      'INTERNAL_SERVER_ERROR',
-      `An unexpected error happened in the gateway. Report this id to its operator: ${id}`,
-      { extensions: { id } },
-    );
-    if (!(error instanceof GraphQLError)) return masked;
-    return withMessage(error, masked.message, masked.extensions);
-  };
-}
-
-const CANCELLED = 'The request was cancelled by its caller.';
 
 /** An error that the gateway or the service made for callers has only GraphQL errors as its originals. */
 function isForCallers(error: unknown): error is GraphQLError {
@@ -159,10 +143,14 @@ function withId(error: GraphQLError, id: string, message = error.message): Graph
 
 /** Returns another error of the same place. */
 function withMessage(
-  error: GraphQLError,
+  at: GraphQLError | undefined,
   message: string,
-  extensions = error.extensions,
+  extensions = at?.extensions,
 ): GraphQLError {
-  const { nodes, path } = error;
-  return new GraphQLError(message, { nodes: nodes ?? null, path: path ?? null, extensions });
+  const { nodes, path } = at ?? {};
+  return new GraphQLError(message, {
+    nodes: nodes ?? null,
+    path: path ?? null,
+    extensions: extensions ?? null,
+  });
 }

@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import * as fetchAPI from '@whatwg-node/fetch';
+import { normalizeNodeRequest } from '@whatwg-node/server';
 import type { Cause } from '../cause.ts';
 import type { BudgetOwner, CallOrigin } from '../engine/call.ts';
 import type { ErrorCode } from '../errors.ts';
@@ -69,12 +71,7 @@ export class Exchange implements CallOrigin {
   /** Set by the authentication; undefined if callers need no credential. */
   caller: Caller | undefined;
   budgetOwner: BudgetOwner = { name: '', mayDrain: false };
-  /** What resolvers get as their context. */
-  context: object = {};
-  /** The response that the gateway made; undefined before. */
-  response: Response | undefined;
-  /** Whether that is a stream. */
-  isStreaming = false;
+  #context: object | undefined;
   #stoppedBy: 'caller' | 'gateway' | undefined;
   #ending: (() => void)[] | undefined;
   #hasEnded = false;
@@ -111,6 +108,17 @@ export class Exchange implements CallOrigin {
     if (!this.node) return this.fetched!.headers.get(name) ?? undefined;
     const value = this.node.req.headers[name];
     return typeof value === 'object' ? value.join(', ') : value;
+  }
+
+  /** What resolvers get as their context: that of plugins, or else one that is made when an operation has a resolver. */
+  get context(): object {
+    const { node, fetched } = this;
+    const request = () => normalizeNodeRequest(node!.req, fetchAPI, node!.res);
+    return (this.#context ??= { ...node, request: fetched ?? request() });
+  }
+
+  set context(context: object) {
+    this.#context = context;
   }
 
   /** Whether the caller left before the answer was complete. */
@@ -172,9 +180,4 @@ export interface ExchangeTelemetry {
    * @param status undefined if there was no answer yet
    */
   ended(exchange: Exchange, status: number | undefined): void;
-}
-
-/** Whether load balancers and orchestrators request this path, which they do continuously. */
-export function isProbe(path: string): boolean {
-  return path === '/health' || path === '/ready';
 }

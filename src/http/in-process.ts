@@ -6,7 +6,7 @@ import { callWith } from '../additions/execution.ts';
 import { resultOf } from '../engine/answer.ts';
 import type { Engine } from '../engine/engine.ts';
 import { errorsThrown } from '../errors.ts';
-import type { MaskFor } from './error-policy.ts';
+import type { ErrorPolicy } from './error-policy.ts';
 import type { MaskAny } from './results.ts';
 
 /** Executes an operation. What fails is a result with errors, and `@stream` is answered whole. */
@@ -19,13 +19,13 @@ type InProcessExecutor = (request: ExecutionRequest) => Promise<ExecutionResult>
 export function inProcess(
   parts: SchemaOperations & {
     readonly engine: Pick<Engine, 'createCall'>;
-    readonly mask: MaskFor;
+    readonly errors: Pick<ErrorPolicy, 'mask'>;
   },
 ): InProcessExecutor {
   const { engine } = parts;
   return async (request) => {
     const failing = { requestId: randomUUID() };
-    const mask: MaskAny = (error) => parts.mask(error, failing);
+    const mask: MaskAny = (error) => parts.errors.mask(error, failing);
     const whole = callWith(request.context);
     const signal = request.signal ?? new AbortController().signal;
     const context = { ...(request.context as object) };

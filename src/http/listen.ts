@@ -7,7 +7,6 @@ import {
   type Socket,
 } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { OneWriteResponse } from './one-write.ts';
 
 interface ListenOptions {
   readonly host: string;
@@ -88,7 +87,6 @@ export async function listen(
       maxHeaderSize: MAX_HEADER_BYTES,
       // Node would use the first and a proxy perhaps the last: a second credential must be noticed.
       joinDuplicateHeaders: true,
-      ServerResponse: OneWriteResponse,
     },
     (request, response) => {
       const { socket } = request;

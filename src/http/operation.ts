@@ -1,113 +1,206 @@
 import { OperationTypeNode, type DocumentNode, type GraphQLSchema } from 'graphql';
 import type { CallVariables } from '../engine/call.ts';
-import { codedError, forbidden } from '../errors.ts';
+import type { Plan } from '../engine/plan.ts';
+import { badRequest, codedError, forbidden } from '../errors.ts';
 import { noRoom, type ByteLimit } from '../memory/byte-limit.ts';
 import { tooComplex } from '../operations/limits.ts';
 import type { CheckedOperation, Operations } from '../operations/operations.ts';
+import type { TrustedDocuments } from '../operations/trusted-documents.ts';
 import { coerceVariables } from '../operations/variables.ts';
 import { enforceScopes } from '../schema/field-scopes.ts';
-import type { Exchange, Stage } from './exchange.ts';
+import type { Caller, Exchange } from './exchange.ts';
 
-/** An operation that somebody asks for. */
-export interface Asked<Plan = unknown> {
+/** The parameters of a GraphQL request. */
+export type Params = Readonly<Record<string, unknown>>;
+
+/** An operation that its caller may execute, with the values of its variables. */
+export interface Ready {
   readonly exchange: Exchange;
   readonly operation: CheckedOperation<Plan>;
+  readonly variables: CallVariables;
 }
 
-/** Refuses an operation by throwing. */
-export type Check = (asked: Asked) => void;
-
-export type Checks = readonly (Check | undefined)[];
-
-interface OperationParts<Plan> {
+interface OperationParts {
   readonly operations: Operations<Plan>;
   /** The offered schema: what callers see, with what a company adds. */
   readonly schema: GraphQLSchema;
   readonly introspection: boolean;
+  /** Undefined: there are none. */
+  readonly trusted: TrustedDocuments | undefined;
+  /** Whether all other operations are refused, except for routers. */
+  readonly trustedDocumentsOnly: boolean;
   /** Counts what is kept of requests until they are answered. */
   readonly bodies: ByteLimit;
-  readonly isRouter: (exchange: Exchange) => boolean;
 }
 
-/** The steps of an operation, in their order. Each gets what those before it have found. */
-export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
-  const { operations, schema, introspection, bodies, isRouter } = parts;
-  return {
-    /** Refuses other methods than POST and GET. */
-    knownMethod: (({ method }) => {
-      if (method !== 'POST' && method !== 'GET') throw otherMethod('GET, POST', OTHER_METHOD);
-      return undefined;
-    }) satisfies Stage,
+/** The scope of the fields `_entities` and `_service`. A caller without credentials is no router. */
+export const ROUTER = 'router';
 
-    /** Parses the operation, or finds it among the operations that were compiled before. */
-    find: (exchange: Exchange, query: unknown, operationName: unknown): CheckedOperation<Plan> => {
-      const operation =
-        typeof query === 'string'
-          ? operations.find(query, operationName)
-          : operations.findDocument(query as DocumentNode, operationName);
-      const { notes } = exchange;
-      if (notes.trustedName !== '') notes.trustedName = operation.name ?? notes.trustedName;
-      if (operation.type === OperationTypeNode.MUTATION && exchange.method !== 'POST') {
-        throw otherMethod('POST', 'A GET request cannot execute a mutation. Send it with POST.');
-      }
-      return operation;
-    },
+/** The steps from what a request says to an operation that its caller may execute. */
+export class OperationSteps {
+  readonly #parts: OperationParts;
 
-    /** Refuses an operation above MAX_DEPTH, MAX_ALIASES or MAX_TOKENS. */
-    enforceLimits: (({ exchange, operation }) => {
-      const excess = operation.excess(isRouter(exchange));
-      if (excess.length > 0) throw tooComplex(excess.join(' '));
-    }) satisfies Check,
+  constructor(parts: OperationParts) {
+    this.#parts = parts;
+  }
 
-    /** Refuses `_service { sdl }` if introspection is off, unless the caller is a router. */
-    concealSdl: (({ exchange, operation }) => {
-      if (introspection || !operation.routerFields.includes('_service')) return;
-      if (!isRouter(exchange)) throw forbidden(CONCEALED);
-    }) satisfies Check,
+  /**
+   * Replaces the id of a trusted document by its text. A request never registers one: clients that try automatic
+   * persisted queries get an error that says so, and send the text.
+   *
+   * @throws coded errors for parameters that a GraphQL request does not have
+   */
+  params(exchange: Exchange, sent: Params): Params {
+    const { trusted, trustedDocumentsOnly } = this.#parts;
+    if (sent['query']) {
+      if (trustedDocumentsOnly && !isRouter(exchange)) throw forbidden(UNTRUSTED);
+      return checkedParams(sent);
+    }
+    const { documentId, operationName, variables, extensions } = sent;
+    const hash = hashOf(sent);
+    if (!trusted && hash !== undefined) throw notPersisted('PERSISTED_QUERY_NOT_SUPPORTED');
+    const id = typeof documentId === 'string' ? documentId : hash;
+    if (!trusted || id === undefined) return checkedParams(sent);
+    const query = trusted.get(id);
+    if (query === undefined) {
+      throw id === documentId ? unknownId() : notPersisted('PERSISTED_QUERY_NOT_FOUND');
+    }
+    exchange.notes.trustedName = id;
+    return checkedParams({ query, operationName, variables, extensions });
+  }
 
-    /** Refuses an operation that is not valid against the schema. */
-    refuseInvalid: (({ operation }) => {
-      const errors = operation.errors();
-      if (errors.length > 0) throw new AggregateError(errors);
-      // Validation does not report a missing root type: without one it knows none of the fields.
-      if (!schema.getRootType(operation.type)) throw withoutRootType(operation.type);
-    }) satisfies Check,
+  /** Finds the operation of a text, or of a document that a plugin has made. */
+  find(exchange: Exchange, query: unknown, operationName: unknown): CheckedOperation<Plan> {
+    const { operations } = this.#parts;
+    const operation =
+      typeof query === 'string'
+        ? operations.find(query, operationName)
+        : operations.findDocument(query as DocumentNode, operationName);
+    const { notes } = exchange;
+    if (notes.trustedName !== '') notes.trustedName = operation.name ?? notes.trustedName;
+    if (operation.type === OperationTypeNode.MUTATION && exchange.method !== 'POST') {
+      throw otherMethod('POST', 'A GET request cannot execute a mutation. Send it with POST.');
+    }
+    return operation;
+  }
 
-    /** Refuses an operation with a field whose scope the caller lacks. */
-    enforceFieldScopes: (({ exchange, operation }) => {
-      enforceScopes(operation.scopedUses, exchange.caller);
-    }) satisfies Check,
+  /** Finds an operation, and refuses one that its caller may not execute. The order matters for security. */
+  check(exchange: Exchange, query: unknown, operationName: unknown): CheckedOperation<Plan> {
+    const operation = this.find(exchange, query, operationName);
+    // Before validation, which a hostile document makes expensive, and whose errors reveal the schema.
+    const excess = operation.excess(isRouter(exchange));
+    if (excess.length > 0) throw tooComplex(excess.join(' '));
+    if (exchange.caller) enforceCallerScopes(operation, exchange.caller);
+    this.#concealSdl(operation, exchange);
+    this.#refuseInvalid(operation);
+    // After validation: it reads the types of fields.
+    enforceScopes(operation.scopedUses, exchange.caller);
+    return operation;
+  }
 
-    coerceVariables: ({ exchange, operation }: Asked<Plan>, sent: unknown): CallVariables => {
-      // From here on, telemetry counts the request as an executed operation.
-      exchange.notes.operationType = operation.type;
-      const sentOnes = (sent ?? {}) as Record<string, unknown>;
-      const variables = coerceVariables(operation.operation, sentOnes, {
-        schema,
-        hideSuggestions: !introspection,
-      });
-      // All that is kept of the body while the operation waits for the service.
-      const { length } = JSON.stringify(variables.sent);
-      exchange.onEnd(() => bodies.remove(length));
-      if (!bodies.add(length, length)) throw noRoom();
-      return variables;
-    },
-  };
+  /** Checks an operation, and the values of its variables. */
+  ready(exchange: Exchange, query: unknown, operationName: unknown, sent: unknown): Ready {
+    const operation = this.check(exchange, query, operationName);
+    const { schema, introspection, bodies } = this.#parts;
+    // From here on, telemetry counts the request as an executed operation.
+    exchange.notes.operationType = operation.type;
+    const variables = coerceVariables(operation.operation, (sent ?? {}) as Params, {
+      schema,
+      hideSuggestions: !introspection,
+    });
+    // All that is kept of the body while the operation waits for the service.
+    const { length } = JSON.stringify(variables.sent);
+    exchange.onEnd(() => bodies.remove(length));
+    if (!bodies.add(length, length)) throw noRoom();
+    return { exchange, operation, variables };
+  }
+
+  /** Refuses `_service { sdl }` if introspection is off, unless the caller is a router. */
+  #concealSdl({ routerFields }: CheckedOperation, exchange: Exchange): void {
+    if (this.#parts.introspection || !routerFields.includes('_service')) return;
+    if (!isRouter(exchange)) throw forbidden(CONCEALED);
+  }
+
+  #refuseInvalid(operation: CheckedOperation): void {
+    const errors = operation.errors();
+    if (errors.length > 0) throw new AggregateError(errors);
+    // Validation does not report a missing root type: without one it knows none of the fields.
+    if (this.#parts.schema.getRootType(operation.type)) return;
+    throw codedError(
+      'BAD_USER_INPUT',
+      `The schema has no type for a ${operation.type}. Send an operation of another type.`,
+    );
+  }
 }
 
-function otherMethod(allowed: string, message: string) {
+function isRouter({ caller }: Exchange): boolean {
+  return caller?.scopes.has(ROUTER) === true;
+}
+
+const NAMES: ReadonlySet<string> = new Set(['query', 'variables', 'operationName', 'extensions']);
+
+function checkedParams(params: Params): Params {
+  for (const name in params) {
+    if (NAMES.has(name) || params[name] === null || params[name] === undefined) continue;
+    throw badRequest(`The request has an unknown parameter "${name}". Remove it.`);
+  }
+  if (typeof params['query'] !== 'string') {
+    throw badRequest('The request has no "query". Send the text of an operation.');
+  }
+  for (const name of ['variables', 'extensions']) {
+    const value = params[name] ?? {};
+    if (typeof value === 'object' && !Array.isArray(value)) continue;
+    throw badRequest(`The "${name}" of the request must be an object. Correct them, or omit them.`);
+  }
+  return params;
+}
+
+/** The hash that Apollo and urql send, of a trusted document or in automatic persisted queries. */
+function hashOf(params: Params): string | undefined {
+  const { persistedQuery } = (params['extensions'] ?? {}) as { persistedQuery?: Params | null };
+  const hash = persistedQuery?.['sha256Hash'];
+  return typeof hash === 'string' ? hash : undefined;
+}
+
+const UNTRUSTED =
+  'This gateway accepts only trusted documents. Send the "documentId" of one instead of a "query"; the operator of this gateway can add operations to its manifest.';
+
+function unknownId() {
+  return codedError(
+    'PERSISTED_QUERY_NOT_FOUND',
+    'No trusted document has this id. The operator of this gateway adds documents to its manifest, which is read at the start; a request cannot register them.',
+    { extensions: { http: { status: 400 } } },
+  );
+}
+
+/**
+ * An error of the protocol of automatic persisted queries. Clients recognize it by its message and send the text: with
+ * the hash again if it was not found, without hashes from now on if they are not supported.
+ */
+function notPersisted(code: 'PERSISTED_QUERY_NOT_FOUND' | 'PERSISTED_QUERY_NOT_SUPPORTED') {
+  const message =
+    code === 'PERSISTED_QUERY_NOT_FOUND' ? 'PersistedQueryNotFound' : 'PersistedQueryNotSupported';
+  return codedError(code, message, { extensions: { http: { status: 200 } } });
+}
+
+/** Applies to routers too: no scope includes another one. */
+function enforceCallerScopes({ type, routerFields }: CheckedOperation, { scopes }: Caller): void {
+  const [what, needed] =
+    type === OperationTypeNode.MUTATION ? ['Mutations need', 'write'] : ['Queries need', 'read'];
+  if (!scopes.has(needed)) throw forbidden(`${what} the scope "${needed}", ${WITHOUT_IT}`);
+  const [field] = routerFields;
+  if (field === undefined || scopes.has(ROUTER)) return;
+  throw forbidden(
+    `The field ${field} is for the router of the supergraph. It needs the scope "${ROUTER}", ${WITHOUT_IT}`,
+  );
+}
+
+const WITHOUT_IT =
+  'which this credential does not have. The operator of this gateway can grant it.';
+
+export function otherMethod(allowed: string, message: string) {
   const http = { status: 405, headers: { Allow: allowed }, isForAll: true };
   return codedError('BAD_USER_INPUT', message, { extensions: { http } });
-}
-
-const OTHER_METHOD =
-  'This method is not supported. Send the operation with POST, or a query with GET.';
-
-function withoutRootType(type: OperationTypeNode) {
-  return codedError(
-    'BAD_USER_INPUT',
-    `The schema has no type for a ${type}. Send an operation of another type.`,
-  );
 }
 
 const CONCEALED =

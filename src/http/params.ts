@@ -12,9 +12,7 @@ import {
 } from '../memory/byte-limit.ts';
 import { parseSent } from '../operations/variables.ts';
 import { CALLER_LEFT, type Exchange } from './exchange.ts';
-
-/** The parameters of a GraphQL request as they were sent, unchecked. */
-export type Params = Readonly<Record<string, unknown>>;
+import type { Params } from './operation.ts';
 
 interface ParamsParts {
   readonly maxBodyBytes: number;
@@ -131,25 +129,6 @@ function parsed(text: string, otherwise: string): unknown {
     if (error instanceof GraphQLError) throw error;
     throw refused(400, otherwise);
   }
-}
-
-const NAMES: ReadonlySet<string> = new Set(['query', 'variables', 'operationName', 'extensions']);
-
-/** @throws GraphQLError for parameters that a GraphQL request does not have */
-export function checkParams(_exchange: Exchange, params: Params): Params {
-  for (const name in params) {
-    if (NAMES.has(name) || params[name] === null || params[name] === undefined) continue;
-    throw badRequest(`The request has an unknown parameter "${name}". Remove it.`);
-  }
-  if (typeof params['query'] !== 'string') {
-    throw badRequest('The request has no "query". Send the text of an operation.');
-  }
-  for (const name of ['variables', 'extensions']) {
-    const value = params[name] ?? {};
-    if (typeof value === 'object' && !Array.isArray(value)) continue;
-    throw badRequest(`The "${name}" of the request must be an object. Correct them, or omit them.`);
-  }
-  return params;
 }
 
 function tooLarge(maxBytes: number): GraphQLError {

@@ -1,10 +1,11 @@
 export const JSON_TYPE = 'application/json; charset=utf-8';
+const GRAPHQL_TYPE = 'application/graphql-response+json; charset=utf-8';
 
 /** The answer to a request before it is written. */
 export interface Reply {
   readonly status: number;
-  /** Names in lower case. The transport adds `content-length` if it knows it. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string | string[]>>;
   /**
    * Undefined: empty. An iterable is read as fast as the caller reads, and ended when the caller leaves. What it throws
    * is logged, and the answer is cut off.
@@ -22,4 +23,43 @@ export function isPiece(body: Body | AsyncIterable<Body>): body is Piece {
 
 export function isStream(body: Reply['body']): body is AsyncIterable<Body> {
   return body !== undefined && !isPiece(body) && !Array.isArray(body);
+}
+
+/** Adds the headers that the stages of an exchange have set. Those of the reply take precedence. */
+export function withHeadersOf(
+  { replyHeaders }: { readonly replyHeaders: Readonly<Record<string, string>> },
+  reply: Reply,
+): Reply {
+  const headers = { ...replyHeaders, ...reply.headers };
+  const { vary } = reply.headers;
+  const added = replyHeaders['vary'];
+  if (added && vary && !vary.includes(added)) headers['vary'] = `${String(vary)}, ${added}`;
+  return { ...reply, headers };
+}
+
+/** How an answer is sent to a caller. */
+export interface Accepted {
+  /** The content type of an answer in one piece. */
+  readonly json: typeof JSON_TYPE | typeof GRAPHQL_TYPE;
+  /** Whether an operation with `@stream` is answered in parts. */
+  readonly parts: boolean;
+}
+
+/**
+ * Reads an `accept` header. Of the two types of JSON, the one that is named first is sent, and `application/json` to
+ * callers that name neither. Only a caller that names `multipart/mixed` gets parts: `*\/*` does not show that a client
+ * can join them. Quality values are not read, because clients name first what they prefer.
+ */
+export function accepted(header = ''): Accepted {
+  const ranges = header.toLowerCase().split(',');
+  const json = ranges.find((range) => /^ *application\/(graphql-response\+)?json/.test(range));
+  return {
+    json: json?.includes('graphql-response') ? GRAPHQL_TYPE : JSON_TYPE,
+    parts: ranges.some((range) => range.includes('multipart/mixed') && isKnownFormat(range)),
+  };
+}
+
+/** Some clients, such as urql, send no parameter, and read streamed lists in this format. */
+function isKnownFormat(range: string): boolean {
+  return !/spec *=/.test(range) || /deferspec *= *"?20220824/.test(range);
 }

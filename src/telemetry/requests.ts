@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { Counter, Histogram, type Registry } from 'prom-client';
 import type { Cause } from '../cause.ts';
-import { isProbe, type Exchange, type ExchangeTelemetry, type Outcome } from '../http/exchange.ts';
-import { isKnownPath } from '../http/paths.ts';
+import type { Exchange, ExchangeTelemetry, Outcome } from '../http/exchange.ts';
+import { isKnownPath, isProbe } from '../http/paths.ts';
 
 /** Identifies a caller's request in the telemetry of everything that is done for it. */
 interface RequestCause extends Cause {

@@ -476,10 +476,6 @@ const REFUSED: readonly Row[] = [
     {
       'a stream of the edges': '{ candidatesConnection { edges @stream { cursor } } }',
       'a stream of a page': '{ candidates @stream { items { id } } }',
-      'a stream with null for its condition': query(
-        'query ($n: Boolean = true) { allCandidates @stream(if: $n) { id } }',
-        { variables: { n: null } },
-      ),
     },
     { headers: { accept: IN_PARTS } },
   ),
@@ -634,14 +630,6 @@ const ANSWERED: readonly Answer[] = [
     'a probe under any host name',
     { method: 'GET', path: '/health', host: '10.1.2.3', headers: anonymous },
     '',
-  ],
-  [
-    'a stream',
-    {
-      headers: { accept: IN_PARTS },
-      ...query('{ allCandidates(limit: 60) @stream { id } }'),
-    },
-    '"hasNext":false}\r\n-----\r\n',
   ],
 ];
 

@@ -126,17 +126,6 @@ test('a stream goes on for others when a client leaves, and ends with the last o
   expect(gateway.logged.filter(({ code }) => code === 'LEFT')).toHaveLength(2);
 });
 
-const failAt = (place: string) => (hook: string) => {
-  if (hook === place) throw new Error('No.');
-};
-
-test('a stream that a plugin refuses is not read on', async () => {
-  const gateway = await start({ plugins: [everyHook(failAt('onExecuteDone'))] });
-  expect(await (await send(gateway, STREAM)).text()).toContain('INTERNAL_SERVER_ERROR');
-  expect(gateway.service.received).toEqual([]);
-  await expect.poll(gateway.drains).toBe(0);
-});
-
 test('a drain that waits for its turn goes on for others when the caller who began it leaves', async () => {
   const { ask, service, waiting } = await start({ config: { maxDrains: 1 } });
   const gate = Promise.withResolvers<void>();

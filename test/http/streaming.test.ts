@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { codesOf } from '../support/gateway/codes.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import type { Reply } from '../service/service.ts';
 import { after, altered, honest, json } from '../service/replies.ts';
@@ -154,6 +155,14 @@ test('a client that falls behind the walk that it shares gets the rest once', as
   expect(personsIn(await all(gateway, query))).toHaveLength(1_500);
   for await (const part of slow) parts.push(part);
   expect(personsIn(parts)).toEqual(gateway.service.persons.all().map(({ id }) => ({ id })));
+});
+
+test('a stream with null for its condition is refused', async () => {
+  await using gateway = await startGatewayOverService();
+  const query = 'query ($n: Boolean = true) { allPersons @stream(if: $n) { id } }';
+  expect(codesOf(await (await ask(gateway, query, { n: null })).json())).toEqual([
+    'BAD_USER_INPUT',
+  ]);
 });
 
 test('after a stream that fails, the next one follows', async () => {

@@ -2,7 +2,6 @@ import type { Plugin } from 'graphql-yoga';
 import { onTestFinished } from 'vitest';
 import { startFront, type Front } from '../support/gateway/front.ts';
 import { post } from '../support/clients/post.ts';
-import { partsOf } from '../support/clients/multipart.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/gateway/gateway.ts';
 
@@ -53,9 +52,4 @@ export async function got(
   const response = await gateway.fetch('/graphql', post({ query, ...others }, all));
   const { 'x-request-id': _, ...shown } = Object.fromEntries(response.headers);
   return { status: response.status, headers: shown, text: await response.text() };
-}
-
-/** The payloads of an answer, of which one that is whole has one. */
-export function payloadsOf({ headers, text }: { headers: Record<string, string>; text: string }) {
-  return Array.fromAsync(partsOf(new Response(text, { headers })));
 }

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Plugin } from 'graphql-yoga';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { post } from '../support/clients/post.ts';
-import { partsOf } from '../support/clients/multipart.ts';
+import { ask, partsOf } from '../support/clients/multipart.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startFront, type Front } from '../support/gateway/front.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
@@ -218,16 +218,14 @@ test('each failure of the service is logged with the request that it concerns', 
 });
 
 test('a stream is logged when it ends, with the error that interrupted it', async () => {
-  const response = await send({
-    query: '{ allPersons @stream { id firstName } }',
-    headers: { accept: 'multipart/mixed' },
-    replies: [honest, honest, json({}, 400)],
-  });
-  const parts = partsOf(response);
+  await using front = await startFront({ persons: 260 });
+  front.service.answer(honest, honest, json({}, 400));
+  const parts = partsOf(await ask(front, '{ allPersons @stream { id firstName } }'));
   await parts.next();
-  expect(gateway.logged.filter(isLine)).toEqual([]);
+  const lines = () => front.logged.filter(isLine);
+  expect(lines()).toEqual([]);
   await Array.fromAsync(parts);
-  expect(await lineOf()).toMatchObject({ status: 200, code: 'DRAIN_INTERRUPTED', pages: 2 });
+  expect(lines()).toMatchObject([{ status: 200, code: 'DRAIN_INTERRUPTED', pages: 2 }]);
 });
 
 test('a caller who leaves is logged and counted as LEFT', async () => {

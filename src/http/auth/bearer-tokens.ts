@@ -6,13 +6,15 @@ import {
   type JWTVerifyOptions,
 } from 'jose';
 import type { Logger } from 'pino';
+import type { Dispatcher } from 'undici';
 import type { Clock } from '../../clock.ts';
 import { codedError } from '../../errors.ts';
 import type { Caller, Exchange } from '../exchange.ts';
-import { KeysUnavailable, RETRY_MS } from './key-set.ts';
+import { keySet, KeysUnavailable, RETRY_MS } from './key-set.ts';
 
-interface BearerTokenParts extends Omit<TrustedIssuer, 'jwksUrl'> {
-  readonly keys: JWTVerifyGetKey;
+interface BearerTokenParts {
+  /** Opens the connections to the issuer. */
+  readonly http: Dispatcher;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -24,13 +26,11 @@ const ALGORITHMS = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA 
 const LEEWAY = 30;
 
 /** Finds the owner of a bearer token; undefined if the token is not valid. */
-export function bearerTokenOwners({
-  issuer,
-  audience,
-  keys,
-  clock,
-  log,
-}: BearerTokenParts): BearerTokenOwner {
+export function bearerTokenOwners(
+  { jwksUrl, issuer, audience }: TrustedIssuer,
+  { http, clock, log }: BearerTokenParts,
+): BearerTokenOwner {
+  const keys = keySet(jwksUrl, { http, clock, log });
   return async (token, caller) => {
     try {
       const payload = await verified(token, keys, {

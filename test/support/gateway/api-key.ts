@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ApiKey } from '../../../src/http/auth/admission.ts';
+import type { ApiKey } from '../../../src/http/auth/authentication.ts';
 
 /** The entry of a key in the configuration. */
 export function entryFor(key: string, name: string, ...scopes: string[]): ApiKey {

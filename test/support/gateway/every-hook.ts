@@ -23,15 +23,7 @@ export function everyHook(called: (hook: string, given: unknown) => void = () =>
     onContextBuilding: withDone('onContextBuilding'),
     onExecute: (given) => {
       called('onExecute', given);
-      return {
-        onExecuteDone: (done) => {
-          called('onExecuteDone', done);
-          return {
-            onNext: calling('onExecuteDone.onNext'),
-            onEnd: calling('onExecuteDone.onEnd'),
-          };
-        },
-      };
+      return { onExecuteDone: calling('onExecuteDone') };
     },
     onSubscribe: calling('onSubscribe'),
     onExecutionResult: calling('onExecutionResult'),

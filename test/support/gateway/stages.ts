@@ -1,7 +1,6 @@
-import { buildSchema } from 'graphql';
 import { createErrorPolicy } from '../../../src/http/error-policy.ts';
 import type { Stage } from '../../../src/http/exchange.ts';
-import { plugin, createHandler } from '../../../src/http/handler.ts';
+import { createHandler, wayOfStages } from '../../../src/http/handler.ts';
 import { createTelemetry } from '../../../src/telemetry/telemetry.ts';
 import { recordingLog } from './recording-log.ts';
 
@@ -9,11 +8,7 @@ import { recordingLog } from './recording-log.ts';
 export function handlerOf(stage: Stage) {
   const { log, logged } = recordingLog();
   const errors = createErrorPolicy(log);
-  const handler = createHandler({
-    schema: buildSchema('type Query { any: Int }'),
-    plugins: [plugin(errors, stage)],
-    errors,
-    telemetry: createTelemetry({ version: '1', log }).requests(),
-  });
+  const telemetry = createTelemetry({ version: '1', log }).requests();
+  const handler = createHandler(wayOfStages([stage], errors).answer, errors, telemetry);
   return { handler, logged };
 }

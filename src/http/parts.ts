@@ -1,0 +1,68 @@
+import { writeAnswer, writeErrors, type AnswerError } from '../engine/answer.ts';
+import type { Increment, Payload } from '../engine/stream.ts';
+import type { Body, Piece, Reply } from './reply.ts';
+import type { MaskAny } from './results.ts';
+
+/**
+ * Makes the reply of an answer in parts (multipart/mixed: RFC 2046, 5.1.3), in the format of the proposal of
+ * 2022-08-24, which places each part by its path.
+ *
+ * @param first awaited before the reply begins, so that its failure still refuses the request
+ */
+export function multipartReply(
+  first: Payload,
+  others: AsyncGenerator<Payload, void, undefined>,
+  errors: ErrorsOfParts,
+): Reply {
+  // A hyphen is its boundary.
+  const type = 'multipart/mixed; boundary="-"; deferSpec=20220824';
+  return { status: 200, headers: { 'content-type': type }, body: delimited(first, others, errors) };
+}
+
+interface ErrorsOfParts {
+  readonly mask: MaskAny;
+  /** Called with the errors of each part. */
+  readonly note: (errors: readonly AnswerError[]) => void;
+}
+
+/** Each part with the delimiter after it, for which clients wait before they use the part. */
+async function* delimited(
+  first: Payload,
+  others: AsyncGenerator<Payload, void, undefined>,
+  { mask, note }: ErrorsOfParts,
+): AsyncGenerator<Body, void, undefined> {
+  const part = (payload: Payload) => {
+    note((payload.first ?? payload.increment)?.errors ?? []);
+    return [HEAD, ...writePayload(payload, mask), DELIMITER];
+  };
+  try {
+    yield [DELIMITER, ...part(first)];
+    for await (const payload of others) yield part(payload);
+    // Turns the delimiter after the last part into the closing one.
+    yield '--\r\n';
+  } finally {
+    await others.return();
+  }
+}
+
+const HEAD = '\r\nContent-Type: application/json; charset=utf-8\r\n\r\n';
+const DELIMITER = '\r\n---';
+
+function writePayload({ first, increment, hasNext }: Payload, mask: MaskAny): Piece[] {
+  if (first) return writeAnswer(first, mask, ',"hasNext":true');
+  const end = `"hasNext":${hasNext}}`;
+  return increment
+    ? ['{"incremental":[', ...writeIncrement(increment, mask), `],${end}`]
+    : [`{${end}`];
+}
+
+function writeIncrement(
+  { path, label, items, errors, extensions }: Increment,
+  mask: MaskAny,
+): Piece[] {
+  const named = label === undefined ? '' : `,"label":${JSON.stringify(label)}`;
+  const failed = errors.length > 0 ? `,"errors":${writeErrors(errors, mask)}` : '';
+  const extended = extensions ? `,"extensions":${JSON.stringify(extensions)}` : '';
+  const rest = `,"path":${JSON.stringify(path)}${named}${failed}${extended}}`;
+  return items ? ['{"items":[', ...items, `]${rest}`] : [`{"items":null${rest}`];
+}

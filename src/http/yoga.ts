@@ -1,0 +1,259 @@
+import { Request as YogaRequest, Response as YogaResponse } from '@whatwg-node/fetch';
+import {
+  GraphQLError,
+  specifiedRules,
+  validate as graphqlValidate,
+  type DocumentNode,
+  type ExecutionArgs,
+  type ExecutionResult,
+  type GraphQLSchema,
+  type ValidationRule,
+} from 'graphql';
+import { createYoga, type GraphQLParams, type Plugin } from 'graphql-yoga';
+import { errorsThrown } from '../errors.ts';
+import type { Answers } from './answers.ts';
+import type { ErrorPolicy } from './error-policy.ts';
+import { CALLER_LEFT, type Exchange, type Stages } from './exchange.ts';
+import { replyOfStages, type Way } from './handler.ts';
+import type { OperationSteps, Params } from './operation.ts';
+import { isPiece, isStream, withHeadersOf, type Body, type Reply } from './reply.ts';
+import { replyOf } from './results.ts';
+
+/*
+ * The way of requests if the operator has plugins: the same stages, as the steps of Yoga
+ *
+ *   onRequest          admit: who, from where  >  that of plugins  >  enter: path, method
+ *   setRequestParser   read: the body
+ *   setParseFn         find: the document
+ *   setValidationFn    check: limits, scopes, validity; then rules of plugins
+ *   setExecuteFn       all of these checks again, variables, the plan
+ *   setResultProcessor what plugins made of the result, as text
+ *
+ * What a plugin changes on the way (parameters, the document, variables, the result) is checked once more, so that it
+ * can neither get more than the caller may have, nor send a kept answer to somebody who may not have it.
+ */
+
+interface YogaParts {
+  /** The offered schema: what callers see, with what a company adds. */
+  readonly schema: GraphQLSchema;
+  /** Those of the operator. */
+  readonly plugins: readonly Plugin[];
+  /** Runs before anything that plugins do. */
+  readonly admit: Stages;
+  /** Runs before the body is read. */
+  readonly enter: Stages;
+  /** Reads the parameters of the request. */
+  readonly read: (exchange: Exchange) => Promise<Params>;
+  readonly steps: OperationSteps;
+  readonly answers: Answers;
+  readonly errors: ErrorPolicy;
+}
+
+type GatewayPlugin = Plugin<object, ServerContext>;
+
+/** The context that Yoga passes to every hook that belongs to a request, and to resolvers. */
+interface ServerContext {
+  /** Yoga copies the contexts of requests through `fetch`, with their symbols. */
+  readonly [EXCHANGE]: Exchange;
+}
+
+const EXCHANGE = Symbol('exchange');
+
+function exchangeIn(context: object): Exchange {
+  return (context as ServerContext)[EXCHANGE];
+}
+
+export function wayOfYoga(parts: YogaParts): Way {
+  const { schema, plugins, admit, enter, read, steps, answers, errors } = parts;
+  /** The replies of the gateway, which are not read from the responses that plugins see. */
+  const replies = new WeakMap<Response, Reply>();
+  /** Parameters as they were sent. */
+  const sent = new WeakMap<Exchange, Params>();
+  /** Those for which a plan has made a result. */
+  const executed = new WeakSet<Exchange>();
+
+  const respond = (reply: Reply): Response => {
+    const { status, headers, body = '' } = reply;
+    const content = isPiece(body) ? body : lazily(body);
+    const init = { status, headers: headers as Record<string, string> };
+    const response = new YogaResponse(content === '' ? null : (content as BodyInit), init);
+    replies.set(response, reply);
+    return response;
+  };
+
+  const onRequest =
+    (stages: Stages): NonNullable<GatewayPlugin['onRequest']> =>
+    async ({ request, serverContext, endResponse }) => {
+      const exchange = exchangeIn(serverContext);
+      // As Yoga would make the context later.
+      exchange.context = Object.assign(serverContext, { request });
+      const reply = await replyOfStages(stages, exchange, errors);
+      if (reply) endResponse(respond(reply));
+    };
+
+  /** Returns errors for which the document is refused, and errors by the rules that plugins have added. */
+  const validate = (
+    exchange: Exchange,
+    document: DocumentNode,
+    operationName: unknown,
+    rules: readonly ValidationRule[] = [],
+  ): readonly GraphQLError[] => {
+    try {
+      steps.check(exchange, document, operationName);
+    } catch (error) {
+      const all = errorsThrown(error);
+      if (all.every((each) => each instanceof GraphQLError)) return all;
+      throw error;
+    }
+    // Yoga adds all rules of the specification, by which the document was checked once for all requests.
+    const others = rules.filter((rule) => !SPECIFIED.has(rule));
+    return others.length > 0 ? graphqlValidate(schema, document, others) : [];
+  };
+
+  /** Makes the reply of a result, also of one that plugins have made. */
+  const replyOfResult = (exchange: Exchange, result: ExecutionResult): Reply => {
+    const isExecuted = executed.has(exchange);
+    const { data, errors: refusals, extensions } = result;
+    try {
+      if (data !== undefined && !isExecuted) {
+        const { query, operationName } = sent.get(exchange)!;
+        exchange.notes.operationType = steps.check(exchange, query, operationName).type;
+      }
+      if (data !== undefined || (isExecuted && refusals?.length)) {
+        const masked = refusals?.map((error) => errors.mask(error, exchange));
+        return replyOf({ ...result, ...(masked && { errors: masked }) }, exchange);
+      }
+    } catch (error) {
+      return errors.refuse(exchange, error);
+    }
+    return errors.refuse(exchange, refusalOf(refusals, exchange), extensions);
+  };
+
+  /** Before the plugins of the operator, which may replace or wrap what these hooks set. */
+  const first: GatewayPlugin = {
+    onRequest: onRequest(admit),
+    onParse: ({ context, setParseFn }) => {
+      const exchange = exchangeIn(context);
+      const { operationName } = context.params;
+      setParseFn((source: string) => steps.find(exchange, source, operationName).document);
+    },
+    onValidate: ({ context, setValidationFn }) => {
+      const exchange = exchangeIn(context);
+      const { operationName } = context.params;
+      const check: typeof graphqlValidate = (_, document, rules) =>
+        validate(exchange, document, operationName, rules);
+      setValidationFn(check);
+    },
+    onExecute: ({ context, setExecuteFn }) => {
+      const exchange = exchangeIn(context);
+      setExecuteFn(async ({ document, operationName, variableValues }: ExecutionArgs) => {
+        const ready = steps.ready(exchange, document, operationName, variableValues);
+        const result = await answers.execute(ready);
+        executed.add(exchange);
+        return result;
+      });
+    },
+  };
+  /** After the plugins of the operator, which can set neither: the gateway reads bodies and negotiates formats. */
+  const last: GatewayPlugin = {
+    onRequest: onRequest(enter),
+    onRequestParse: ({ serverContext, setRequestParser }) => {
+      const exchange = exchangeIn(serverContext);
+      setRequestParser(async () => {
+        const params = steps.params(exchange, await read(exchange));
+        sent.set(exchange, params);
+        return params as GraphQLParams;
+      });
+    },
+    onResultProcess: ({ serverContext, setResultProcessor }) => {
+      const exchange = exchangeIn(serverContext);
+      setResultProcessor((result) => {
+        const reply = replyOfResult(exchange, result as ExecutionResult);
+        return respond(withHeadersOf(exchange, reply));
+      }, 'application/json');
+    },
+  };
+  const yoga = yogaOf(schema, [
+    first,
+    ...(plugins as readonly object[] as readonly GatewayPlugin[]),
+    last,
+  ]);
+  // Yoga is a proxy, and each access through it binds a function.
+  const { handleNodeRequestAndResponse, handleRequest } = yoga;
+
+  return {
+    answer: async (exchange) => {
+      const { node, fetched } = exchange;
+      const context = { ...node, [EXCHANGE]: exchange };
+      try {
+        const response = node
+          ? await handleNodeRequestAndResponse(node.req, node.res, context)
+          : await handleRequest(fetched!, context);
+        const { status, body } = response;
+        const headers = headersOf(response);
+        const own = replies.get(response);
+        if (own) return { status, headers, body: own.body };
+        return withHeadersOf(exchange, {
+          status,
+          headers,
+          body: (body as ReadableStream<Uint8Array> | null) ?? undefined,
+        });
+      } catch (error) {
+        // Yoga would send the stacks of what plugins throw.
+        return withHeadersOf(exchange, errors.refuse(exchange, error));
+      }
+    },
+    dispose: () => yoga.dispose(),
+  };
+}
+
+/** Yoga without what the plugins of the gateway do, or nothing does. Its own probe and GraphiQL would run before all plugins. */
+function yogaOf(schema: GraphQLSchema, plugins: readonly GatewayPlugin[]) {
+  return createYoga<ServerContext>({
+    schema,
+    plugins: [...plugins],
+    fetchAPI: { Request: UnparsedRequest },
+    healthCheckEndpoint: NO_ADDRESS,
+    graphiql: false,
+    landingPage: false,
+    cors: false,
+    multipart: false,
+    batching: false,
+    maxRequestBodySize: false,
+    // It would keep errors alive, with everything on their stacks.
+    parserAndValidationCache: false,
+    logging: false,
+    maskedErrors: false,
+  });
+}
+
+/** Yoga parses the address of every request, for hooks that read its parts. This defers it until a hook does. */
+class UnparsedRequest extends YogaRequest {
+  get parsedUrl(): undefined {
+    return undefined;
+  }
+}
+
+/** Yoga cannot be created without the address of a probe. No address ends with a space. */
+const NO_ADDRESS = ' ';
+
+const SPECIFIED: ReadonlySet<ValidationRule> = new Set(specifiedRules);
+
+/** Yoga leaves out errors that say that work was aborted, as it is when the caller leaves. */
+function refusalOf(errors: readonly GraphQLError[] = [], { hasLeft }: Exchange): unknown {
+  if (errors.length > 0) return new AggregateError(errors);
+  return hasLeft ? CALLER_LEFT : new Error('A plugin has made a result without data and errors.');
+}
+
+/** A large body for plugins, most of which do not read it. */
+async function* lazily(body: Exclude<Reply['body'], undefined>) {
+  if (isStream(body)) yield* body;
+  else yield* body as readonly Body[];
+}
+
+function headersOf({ headers }: Response): Reply['headers'] {
+  // A plugin that makes another body often copies the headers of the response that it has got.
+  const { 'content-length': _, 'transfer-encoding': __, ...others } = Object.fromEntries(headers);
+  const cookies = headers.getSetCookie();
+  return { ...others, ...(cookies.length > 0 && { 'set-cookie': cookies }) };
+}
