@@ -9,7 +9,7 @@ import {
   type Place,
   type ReadPage,
 } from './page.ts';
-import { cursorLost, locate, walkBehind } from './resume.ts';
+import { cursorLost, locate, readPage, walkBehind } from './resume.ts';
 import { walkList, type PagedList, type WalkedPages } from './walk.ts';
 
 /*
@@ -146,21 +146,40 @@ async function readBackward<R>(
   list: ConnectedList<R>,
   { last, after, before }: Omit<WindowArguments, 'first'> & { readonly last: number },
 ): Promise<Window<R>> {
-  const show = (places: readonly Place<R>[]): Window<R> => ({
+  const show = (places: readonly Place<R>[], hasNextPage = before !== null): Window<R> => ({
     places: last === 0 ? [] : places.slice(-last),
-    hasNextPage: before !== null,
+    hasNextPage,
     hasPreviousPage: places.length > last,
   });
   const own = before && !after && (await ownPage(list, before, last));
   if (own) return show(own);
   if (before?.id === null) throw noId();
-  const border = before?.id ?? null;
-  const known = after ? undefined : await readKnown(list, border, last);
   const walk = () => walkBehind(list, after);
-  const { places, isMet } = known ?? (await lastOf(list.inTurn(walk), border, last + 1));
+  const upTo = async (border: string | null) => {
+    const known = after ? undefined : await readKnown(list, border, last);
+    return known ?? lastOf(list.inTurn(walk), border, last + 1);
+  };
+  const { places, isMet } = await upTo(before?.id ?? null);
   // A record that is not behind `after` ends nothing: section 4.4, ApplyCursorsToEdges.
-  if (!isMet && !after) throw cursorLost();
-  return show(places);
+  if (isMet || after) return show(places);
+  const border = await borderOfGone(list, before!);
+  return show((await upTo(border)).places, border !== null);
+}
+
+/**
+ * Returns the record in front of which the edges end if that of `before` was removed: the first one behind its page, so
+ * that records repeat, and none is skipped.
+ *
+ * @returns its id; null: the end of the list
+ * @throws CURSOR_INVALID if the record is there, but fails with the selected fields, or the service refuses a cursor
+ */
+async function borderOfGone<R>(list: ConnectedList<R>, before: Position): Promise<string | null> {
+  const { place, refused } = await locate(list, before, 0);
+  if (place || refused) throw cursorLost(refused?.cause);
+  if (before.end === null) return null;
+  const behind = await unlessRefused(readPage(list, before.end, 1));
+  if (behind instanceof CursorRefusedError) throw cursorLost(behind.cause);
+  return behind.ids[0] ?? null;
 }
 
 /**

@@ -140,7 +140,7 @@ async function fromStart<R>(
   throw cursorLost(refused?.cause);
 }
 
-async function readPage<R>(
+export async function readPage<R>(
   { fetchPage, size }: PagedList<R>,
   after: string | null,
   records: number,

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { codeOf } from '../../src/errors.ts';
 import { readConnection } from '../../src/paging/connection.ts';
 import { KINDS } from '../service/list-model.ts';
 import { World } from './world.ts';
@@ -32,7 +31,7 @@ async function cursorOf(world: World, serial: number, skipped: number): Promise<
 }
 
 test.each(KINDS)(
-  'behind a removed record few requests are sent, and records of its page repeat; in front of it is refused: %s cursors',
+  'behind a removed record few requests are sent, and records of its page repeat, in both directions: %s cursors',
   async (kind) => {
     const world = new World(4_000, { kind });
     const after = await cursorOf(world, 2_005, 2_000);
@@ -41,7 +40,9 @@ test.each(KINDS)(
       expect(await world.read({ first: 1, after })).toMatchObject({ records: [2_000] });
     });
     expect(requests).toBeLessThanOrEqual(3);
-    expect(await world.read({ last: 1, before: after }).catch(codeOf)).toBe('CURSOR_INVALID');
+    // The page has one more record where cursors are offsets.
+    const records = [kind === 'position' ? 2_010 : 2_009];
+    expect(await world.read({ last: 1, before: after })).toMatchObject({ records });
   },
 );
 
