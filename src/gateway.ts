@@ -5,7 +5,7 @@ import { delegateTo } from './additions/delegate.ts';
 import { withAdditions } from './additions/with-additions.ts';
 import type { Clock } from './clock.ts';
 import { VERSION, type Config } from './config.ts';
-import { Engine } from './engine/engine.ts';
+import { createEngine, type Engine } from './engine/engine.ts';
 import { AnswerMemory } from './memory/answer-memory.ts';
 import type { Plan } from './engine/plan.ts';
 import { authentication } from './http/auth/authentication.ts';
@@ -99,7 +99,7 @@ export async function createGateway(parts: GatewayParts) {
   for (const warning of served.warnings) log.warn(warning);
 
   const memory = new AnswerMemory(config.answerBytes);
-  const engine: Engine = new Engine({
+  const engine: Engine = createEngine({
     served,
     offered,
     mutations: config.mutations,

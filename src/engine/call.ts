@@ -1,7 +1,9 @@
 import DataLoader from 'dataloader';
+import { LRUCache } from 'lru-cache';
 import type { Cause } from '../cause.ts';
 import type { DrainBudget } from '../paging/drain.ts';
 import { PageBudget, type CallerBudgets } from '../paging/page-budget.ts';
+import type { WalkReaders } from '../paging/shared-walk.ts';
 import { Slots } from '../queue.ts';
 import type { OutgoingRequest, Sender, UpstreamAnswer } from '../upstream/request.ts';
 import type { SendToService } from '../upstream/upstream.ts';
@@ -45,8 +47,8 @@ export interface CallParts {
 }
 
 /**
- * On whose behalf the service is asked: an operation (`Call`), or a walk that several operations share (`Shared`). They
- * differ in whose pages `ask` spends.
+ * On whose behalf the service is asked: an operation (`Call`), or a walk that several operations share
+ * (`walkRequester`). They differ in whose pages `ask` spends.
  */
 export interface Requester {
   readonly variables: CallVariables;
@@ -82,29 +84,42 @@ type Loader<T> = Pick<DataLoader<string, T>, 'load'>;
 /** The most keys that are loaded together: the service counts each as a request of its own. */
 const BATCH = 50;
 
-/** Makes loaders, one for each name. */
-export class Loaders {
-  readonly #loaders = new Map<string, DataLoader<string, unknown>>();
-  readonly #cache: boolean;
-
-  /** @param remembers whether a value is loaded only once: not in a walk, which may be long */
-  constructor({ remembers }: { readonly remembers: boolean }) {
-    this.#cache = remembers;
-  }
-
-  of<T>(name: string, load: LoadAll<T>): Loader<T> {
-    const known = this.#loaders.get(name) as DataLoader<string, T> | undefined;
-    if (known) return known;
-    const loadUnique: LoadAll<T> = async (keys) => {
-      const unique = [...new Set(keys)];
-      const values = await load(unique);
-      return keys.map((key) => values[unique.indexOf(key)]!);
-    };
-    const options = { maxBatchSize: BATCH, cache: this.#cache };
-    const made = new DataLoader<string, T>(loadUnique, options);
-    this.#loaders.set(name, made);
+/** Makes loaders, one for each name. @param max the values that each of them remembers; default: all */
+function createLoaders(max?: number): Requester['loader'] {
+  const loaders = new Map<string, DataLoader<string, unknown>>();
+  return <T>(name: string, load: LoadAll<T>) => {
+    const known = loaders.get(name);
+    if (known) return known as Loader<T>;
+    const cacheMap = max === undefined ? new Map() : new LRUCache<string, Promise<T>>({ max });
+    const made = new DataLoader<string, T>(load, { maxBatchSize: BATCH, cacheMap });
+    loaders.set(name, made);
     return made;
-  }
+  };
+}
+
+/** Asks on behalf of all readers of a walk. @param first the operation that begins it */
+export function walkRequester(
+  { send, drainMaxItems: max }: CallParts,
+  { variables, caller, cause }: Pick<Requester, 'variables' | 'caller' | 'cause'>,
+  { signal, spend }: WalkReaders,
+): Requester {
+  return {
+    variables,
+    caller,
+    cause,
+    signal,
+    operation: {},
+    budget: undefined,
+    drainBudget: { max, left: max },
+    ask: async (request, pages) => {
+      for (let page = 0; page < pages; page += 1) spend();
+      return send(request, { signal, caller, cause, priority: 'drain' });
+    },
+    // A walk may be long: it does not remember all that it has loaded.
+    loader: createLoaders(BATCH),
+    // Each of its readers counts what it keeps; DRAIN_MAX_ITEMS bounds the nested lists of its pages.
+    hold: () => {},
+  };
 }
 
 /** The requests that one operation has in flight at most, so that its pages do not take all turns of its caller. */
@@ -121,10 +136,10 @@ export class Call implements Requester {
   readonly drainBudget: DrainBudget;
   /** Shared by all fields of the operation that return several records by their ids. */
   readonly references: { count: number };
+  readonly loader: Requester['loader'];
   readonly #parts: CallParts;
   /** The call of the operation that a delegation is for; otherwise this one. */
   readonly #whole: Call;
-  readonly #loaders: Loaders;
   #held: HeldMemory | undefined;
   #isOver = false;
   readonly #slots: Slots;
@@ -148,7 +163,7 @@ export class Call implements Requester {
     const { drainMaxItems: max } = parts;
     this.drainBudget = whole?.drainBudget ?? { max, left: max };
     this.references = whole?.references ?? { count: 0 };
-    this.#loaders = whole ? whole.#loaders : new Loaders({ remembers: true });
+    this.loader = whole?.loader ?? createLoaders();
   }
 
   /**
@@ -174,10 +189,6 @@ export class Call implements Requester {
 
   get operation(): object {
     return this.#whole;
-  }
-
-  loader<T>(name: string, load: LoadAll<T>): Loader<T> {
-    return this.#loaders.of(name, load);
   }
 
   hold(text: object, bytes: number): void {

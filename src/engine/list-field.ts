@@ -70,7 +70,7 @@ export class ListField implements NestedFiller {
       const errors = errorsIn(page, drained);
       drained += count;
       const resumeAfter = cursorAt(list.nameInCursors, endOf(page)!);
-      yield { count, text: this.#shared.textOf(page), errors, resumeAfter };
+      yield { count, text: textOf(page), errors, resumeAfter };
     }
   }
 
@@ -100,24 +100,15 @@ export class ListField implements NestedFiller {
     { isStream = false } = {},
   ): WalkedPages<ListRecord> {
     const { limit, position } = this.#bounds(list);
-    const { signal, caller, operation, drainBudget } = requester;
     const selection = this.#pages.nameWith(requester.variables.sent);
-    const pages = list.parent
-      ? walkBehind(this.#pages.listFor(requester, list), position, limit)
-      : walkTogether(this.#shared.lists, {
-          name: isStream ? undefined : JSON.stringify([list.name, selection, position, limit]),
-          listFor: (readers) =>
-            this.#pages.listFor(this.#shared.walkRequester(requester, readers), list),
-          position,
-          limit,
-          caller,
-          operation,
-          // Walks have no budget of their own, and lists of the root are not below one.
-          budget: requester.budget!,
-          signal,
-        });
+    const pages = this.#walk(this.#pages, list, requester, {
+      name: isStream ? undefined : JSON.stringify([list.name, selection, position, limit]),
+      position,
+      limit,
+    });
+    const { drainBudget: budget, signal } = requester;
     const toCursor = (at: Position) => cursorAt(list.nameInCursors, at);
-    return drain(pages, { limit, budget: drainBudget, signal, toCursor });
+    return drain(pages, { limit, budget, signal, toCursor });
   }
 
   /** @throws BAD_USER_INPUT, CURSOR_INVALID */
@@ -130,13 +121,39 @@ export class ListField implements NestedFiller {
     return { limit: limit ?? undefined, position };
   }
 
+  /** Walks a nested list, or, together with equal walks and in its turn, a list of the root. */
+  #walk(
+    pages: ListPages,
+    list: OpenedList,
+    requester: Requester,
+    { name, position = null, limit, isOverhead = false }: ListWalk,
+  ): WalkedPages<ListRecord> {
+    if (list.parent) {
+      return walkBehind(pages.listFor(requester, { ...list, isOverhead }), position, limit);
+    }
+    const { caller, operation, signal } = requester;
+    // Walks have no budget of their own, and lists of the root are not below one.
+    const budget = requester.budget!;
+    return walkTogether(this.#shared.lists, {
+      name,
+      listFor: (readers) =>
+        pages.listFor(this.#shared.walkRequester(requester, readers), { ...list, isOverhead }),
+      position,
+      limit,
+      caller,
+      operation,
+      budget: isOverhead ? budget.forOverhead : budget,
+      signal,
+    });
+  }
+
   async #collect(list: OpenedList, requester: Requester): Promise<FieldValue> {
     const parts: Buffer[] = [];
     const errors: AnswerError[] = [];
     let drained = 0;
     for await (const page of this.#drain(list, requester)) {
       if (page.offsets.length === 0) continue;
-      const text = this.#shared.textOf(page);
+      const text = textOf(page);
       requester.hold(text, text.length);
       requester.onDrained?.(text);
       parts.push(text);
@@ -205,27 +222,24 @@ export class ListField implements NestedFiller {
       return walkInTurn(slots, { caller: gateway.caller, operation: gateway, signal }, walk);
     });
     if (known !== undefined) return known;
+    const name = JSON.stringify([list.name, 'total']);
     let count = 0;
-    const { signal, caller, operation, drainBudget } = requester;
-    const listFor = (by: Requester) => bare.listFor(by, list);
-    const pages = requester.budget
-      ? walkTogether(this.#shared.lists, {
-          name: JSON.stringify([list.name, 'total']),
-          listFor: (readers) => listFor(this.#shared.walkRequester(requester, readers)),
-          position: null,
-          limit: undefined,
-          caller,
-          operation,
-          budget: requester.budget.forOverhead,
-          signal,
-        })
-      : walkList(listFor(requester), { after: null });
-    for await (const { offsets } of pages) {
+    for await (const { offsets } of this.#walk(bare, list, requester, { name, isOverhead: true })) {
       count += offsets.length;
-      if (count > drainBudget.max) throw limitExceeded(drainBudget.max);
+      const { max } = requester.drainBudget;
+      if (count > max) throw limitExceeded(max);
     }
     return count;
   }
+}
+
+interface ListWalk {
+  /** Names equal walks; undefined: it is shared with nobody. */
+  readonly name: string | undefined;
+  readonly position?: Position | null;
+  readonly limit?: number | undefined;
+  /** Whether none of its records is returned. */
+  readonly isOverhead?: boolean;
 }
 
 const NOTHING = { edges: [], hasNextPage: false, hasPreviousPage: false };
@@ -251,6 +265,18 @@ interface DrainedPart {
   readonly errors: readonly AnswerError[];
   /** The cursor of the last record: a caller whose connection breaks goes on behind it. */
   readonly resumeAfter: string;
+}
+
+/** By the offsets of a page: the readers of a walk share its text. */
+const texts = new WeakMap<readonly number[], Buffer>();
+
+/** The JSON of a page's records, with commas between them. */
+function textOf({ page: { records }, offsets }: WalkedPage<ListRecord>): Buffer {
+  const known = texts.get(offsets);
+  if (known) return known;
+  const text = Buffer.from(offsets.map((offset) => records[offset]!.texts[0]).join(','));
+  texts.set(offsets, text);
+  return text;
 }
 
 /** @param from the index of the page's first record in the list */

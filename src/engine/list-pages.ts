@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import {
   getNamedType,
   getNullableType,
@@ -79,8 +80,8 @@ export class ListPages {
   readonly #keys: readonly string[];
   readonly #mends: readonly (Mend | undefined)[];
   readonly #result: ResultUnion;
-  /** The number of these pages, if there are lists below the records: what is sent for the pages does not name these. */
-  readonly #filled: number | undefined;
+  /** Names these pages, if there are lists below the records: what is sent for the pages does not name these. */
+  readonly #filled: string | undefined;
   /** Undefined for a list of the root. */
   readonly #parents: ByIds | undefined;
   /** For a list of the root, or of one parent. */
@@ -104,7 +105,7 @@ export class ListPages {
       const fields = selectedFields(set, prepared.fragments);
       return compileMend(shared, prepared, [adapter.nodeType], fields);
     });
-    if (this.#mends.some((mend) => mend?.fills)) this.#filled = shared.number();
+    if (this.#mends.some((mend) => mend?.fills)) this.#filled = randomUUID();
     const lists = places.map((selections, place) =>
       fieldNode('items', {
         alias: this.#keys[place],

@@ -106,12 +106,15 @@ export function compile(
   return {
     answer: async (call) => {
       if (definition.operation !== OperationTypeNode.MUTATION) return answer(call);
-      const { lists } = shared;
-      lists.separate();
+      const { walks, totals, lookUps } = shared.lists;
+      // What begins from now on shares no walk with what began before the mutation, or during it.
+      walks.separate();
       try {
         return await answer(call);
       } finally {
-        lists.forget();
+        walks.separate();
+        totals.clear();
+        lookUps.forget();
       }
     },
     stream: (call) => {

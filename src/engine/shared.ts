@@ -1,4 +1,3 @@
-import type { GraphQLSchema } from 'graphql';
 import type { Cause } from '../cause.ts';
 import type { Clock } from '../clock.ts';
 import { LookUps } from '../paging/look-up.ts';
@@ -8,12 +7,8 @@ import { PageSizes } from '../paging/page-size.ts';
 import { SharedWalks, type WalkReaders } from '../paging/shared-walk.ts';
 import { Totals } from '../paging/totals.ts';
 import { WalkSlots } from '../paging/walk-slots.ts';
-import type { WalkedPage } from '../paging/walk.ts';
-import type { DerivedField } from '../schema/derived.ts';
 import type { AllowedMutations, ServedSchema } from '../schema/served/served-schema.ts';
-import type { Sender } from '../upstream/request.ts';
-import { Loaders, type CallParts, type CallVariables, type Requester } from './call.ts';
-import type { ListRecord } from './list-record.ts';
+import { walkRequester, type CallParts, type CallVariables, type Requester } from './call.ts';
 
 export interface EngineParts extends CallParts {
   readonly served: ServedSchema;
@@ -41,162 +36,68 @@ export interface EngineTelemetry {
   pageRead(cause: Cause | undefined): void;
 }
 
-/** What all plans are compiled with, and what all calls share: the schema with its names, and the state of the lists. */
-export class Shared {
-  readonly served: ServedSchema;
-  readonly schema: GraphQLSchema;
-  readonly offered: Pick<ServedSchema, 'schema' | 'subgraphSdl'>;
-  /** The derived fields, by `Type.field`. */
-  readonly derived: ReadonlyMap<string, DerivedField>;
-  /** The served names of types by those of the service, where they differ. */
-  readonly servedNames: ReadonlyMap<string, string>;
-  /** By their served names. */
-  readonly mutations: AllowedMutations;
-  readonly connectionMax: number;
-  readonly telemetry: EngineTelemetry;
-  #lists: Lists;
-  #tokenSet: string | undefined;
-  readonly #parts: EngineParts;
-  /** By the records of a page: readers of a walk share its text. */
-  readonly #texts = new WeakMap<readonly ListRecord[], PageText>();
-  #numbers = 0;
+export type Shared = ReturnType<typeof createShared>;
 
-  constructor(parts: EngineParts) {
-    const { served, offered = served, mutations } = parts;
-    const { upstream, derived, upstreamType } = served;
-    this.served = served;
-    this.schema = served.schema;
-    this.offered = offered;
-    this.derived = new Map(derived.map((field) => [`${field.parent}.${field.name}`, field]));
-    this.mutations =
-      typeof mutations === 'string' ? mutations : mutations.map(served.servedMutation);
-    this.servedNames = new Map(
+/** What all plans are compiled with, and what all calls share: the schema with its names, and the state of the lists. */
+export function createShared(parts: EngineParts) {
+  const { served, offered = served, mutations, connectionMax, telemetry } = parts;
+  const { upstream, upstreamType } = served;
+  let lists = createLists(parts);
+  let tokenSetOfLists: string | undefined;
+  return {
+    served,
+    schema: served.schema,
+    offered,
+    connectionMax,
+    telemetry,
+    /** The derived fields, by `Type.field`. */
+    derived: new Map(served.derived.map((field) => [`${field.parent}.${field.name}`, field])),
+    /** By their served names. */
+    mutations: typeof mutations === 'string' ? mutations : mutations.map(served.servedMutation),
+    /** The served names of types by those of the service, where they differ. */
+    servedNames: new Map(
       Object.keys(upstream.getTypeMap())
         .map((name) => [upstreamType(name), name] as const)
         .filter(([of, name]) => of !== name),
-    );
-    this.connectionMax = parts.connectionMax;
-    this.telemetry = parts.telemetry;
-    this.#parts = parts;
-    this.#lists = new Lists(parts);
-  }
+    ),
 
-  /** What all lists share. Read it for each call: nothing is known of the lists of another token set. */
-  get lists(): Lists {
-    const set = this.#parts.tokenSet();
-    // Without a name the first one is on its way: the first drain of a gateway may begin before there are tokens.
-    if (set === undefined || set === this.#tokenSet) return this.#lists;
-    // Walks that have begun keep what they learn for themselves.
-    if (this.#tokenSet !== undefined) this.#lists = new Lists(this.#parts);
-    this.#tokenSet = set;
-    return this.#lists;
-  }
+    /** What all lists share. Read it for each call: nothing is known of the lists of another token set. */
+    get lists() {
+      const set = parts.tokenSet();
+      // Without a name the first one is on its way: the first drain of a gateway may begin before there are tokens.
+      if (set === undefined || set === tokenSetOfLists) return lists;
+      // Walks that have begun keep what they learn for themselves.
+      if (tokenSetOfLists !== undefined) lists = createLists(parts);
+      tokenSetOfLists = set;
+      return lists;
+    },
 
-  /** Drains that run, and drains that wait for their turn. */
-  get drainLoad() {
-    const { slots } = this.#lists;
-    return { running: slots.taken, waiting: slots.waiting };
-  }
+    /** Asks on behalf of all readers of a walk. @param first the operation that begins it */
+    walkRequester: (first: Requester, readers: WalkReaders) => walkRequester(parts, first, readers),
 
-  /** Ends what runs in the background. */
-  close(): void {
-    this.#lists.totals.clear();
-  }
-
-  /** A number that nothing else has: a name for what no text names. */
-  number(): number {
-    this.#numbers += 1;
-    return this.#numbers;
-  }
-
-  /** Asks on behalf of all readers of a walk. @param first the operation that begins it */
-  walkRequester(first: Requester, readers: WalkReaders): Requester {
-    return this.#requester(first, readers.signal, () => readers.spend());
-  }
-
-  /** Asks in the background, in the turns of the gateway itself. */
-  gatewayRequester(variables: CallVariables, signal: AbortSignal): Requester {
-    const budget = new PageBudget(this.#parts.callers, GATEWAY, true);
-    const gateway = { variables, caller: GATEWAY, cause: undefined };
-    return this.#requester(gateway, signal, () => budget.spend());
-  }
-
-  #requester(
-    { variables, caller, cause }: Pick<Requester, 'variables' | 'caller' | 'cause'>,
-    signal: AbortSignal,
-    spendPage: () => void,
-  ): Requester {
-    const { send, drainMaxItems: max } = this.#parts;
-    const loaders = new Loaders({ remembers: false });
-    const requester: Requester = {
-      variables,
-      caller,
-      cause,
-      operation: loaders,
-      budget: undefined,
-      drainBudget: { max, left: max },
-      signal,
-      ask: async (request, pages) => {
-        for (let page = 0; page < pages; page += 1) spendPage();
-        const sender: Sender = { signal, caller, cause, priority: 'drain' };
-        return send(request, sender);
-      },
-      loader: (name, load) => loaders.of(name, load),
-      // Each of its readers counts what it keeps; DRAIN_MAX_ITEMS bounds the nested lists of its pages.
-      hold: () => {},
-    };
-    return requester;
-  }
-
-  /** The JSON of a page's records, with commas between them. */
-  textOf({ page: { records }, offsets }: WalkedPage<ListRecord>): Buffer {
-    const known = this.#texts.get(records);
-    // Readers of a page take the same offsets of it, up to their limits.
-    if (known && known.count === offsets.length) return known.text;
-    const text = Buffer.from(offsets.map((offset) => records[offset]!.texts[0]).join(','));
-    this.#texts.set(records, { count: offsets.length, text });
-    return text;
-  }
+    /** Asks in the background, in the turns of the gateway itself. */
+    gatewayRequester: (variables: CallVariables, signal: AbortSignal) => {
+      const budget = new PageBudget(parts.callers, GATEWAY, true);
+      const gateway = { variables, caller: GATEWAY, cause: undefined };
+      return walkRequester(parts, gateway, { signal, spend: () => budget.spend() });
+    },
+  };
 }
 
 /** The caller whose turns and pages the background has. */
 const GATEWAY = 'gateway';
 
-interface PageText {
-  readonly count: number;
-  readonly text: Buffer;
-}
-
 /** What the lists of all calls share. */
-class Lists {
-  readonly indexes: PageIndexes;
-  readonly sizes: PageSizes;
-  /** The most pages in flight for one walk. */
-  readonly concurrency: number;
-  readonly totals: Totals;
-  readonly walks = new SharedWalks();
-  readonly slots: WalkSlots;
-  readonly lookUps: LookUps;
-
-  constructor(parts: EngineParts) {
-    const { clock, drainMaxItems: maxRecords } = parts;
-    this.indexes = new PageIndexes(parts.indexMaxIds);
-    this.sizes = new PageSizes(clock);
-    this.concurrency = parts.drainConcurrency;
-    this.totals = new Totals(clock, parts.totalCountSeconds);
-    this.slots = new WalkSlots(parts.maxDrains, clock);
-    this.lookUps = new LookUps({ clock, maxRecords, slots: this.slots });
-  }
-
-  /** Walks that begin from now on share nothing with earlier ones: call it before a mutation. */
-  separate(): void {
-    this.walks.separate();
-  }
-
-  /** Forgets what a mutation may have changed: call it after one. */
-  forget(): void {
-    this.walks.separate();
-    this.totals.clear();
-    this.lookUps.forget();
-  }
+function createLists({ clock, ...parts }: EngineParts) {
+  const slots = new WalkSlots(parts.maxDrains, clock);
+  return {
+    indexes: new PageIndexes(parts.indexMaxIds),
+    sizes: new PageSizes(clock),
+    /** The most pages in flight for one walk. */
+    concurrency: parts.drainConcurrency,
+    totals: new Totals(clock, parts.totalCountSeconds),
+    walks: new SharedWalks(),
+    slots,
+    lookUps: new LookUps({ clock, maxRecords: parts.drainMaxItems, slots }),
+  };
 }

@@ -40,13 +40,15 @@ export async function* drain<R>(
   const facts = (): DrainFacts => ({ drained, resumeAfter: end && toCursor(end) });
   try {
     for await (const { page, offsets: all } of pages) {
-      const wanted = all.slice(0, limit - drained);
-      const offsets = wanted.slice(0, Math.max(0, budget.left));
+      const wanted = Math.min(all.length, limit - drained);
+      const count = Math.min(wanted, Math.max(0, budget.left));
+      // A page that is not cut keeps its offsets, by which its readers share its text.
+      const offsets = count === all.length ? all : all.slice(0, count);
       budget.left -= offsets.length;
       drained += offsets.length;
       end = endOf({ page, offsets }) ?? end;
       yield { page, offsets };
-      if (offsets.length < wanted.length) throw limitExceeded(budget.max, facts());
+      if (count < wanted) throw limitExceeded(budget.max, facts());
     }
   } catch (error) {
     if (signal.aborted || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;
