@@ -5,6 +5,7 @@ import { LookUps } from '../../src/paging/look-up.ts';
 import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
 import { PageIndexes } from '../../src/paging/page-index.ts';
 import { PageSize } from '../../src/paging/page-size.ts';
+import { SharedWalks } from '../../src/paging/shared-walk.ts';
 import { Totals } from '../../src/paging/totals.ts';
 import { WalkSlots } from '../../src/paging/walk-slots.ts';
 import type { Benchmark, Row } from '../report.ts';
@@ -160,6 +161,7 @@ class CountedList {
     totals: this.#totals,
   };
   readonly #lookUps = new LookUps({
+    walks: new SharedWalks(),
     clock: systemClock,
     maxRecords: 2 * RECORDS,
     slots: new WalkSlots(1, systemClock),

@@ -89,6 +89,7 @@ const GATEWAY = 'gateway';
 
 /** What the lists of all calls share. */
 function createLists({ clock, ...parts }: EngineParts) {
+  const walks = new SharedWalks();
   const slots = new WalkSlots(parts.maxDrains, clock);
   return {
     indexes: new PageIndexes(parts.indexMaxIds),
@@ -96,8 +97,8 @@ function createLists({ clock, ...parts }: EngineParts) {
     /** The most pages in flight for one walk. */
     concurrency: parts.drainConcurrency,
     totals: new Totals(clock, parts.totalCountSeconds),
-    walks: new SharedWalks(),
+    walks,
     slots,
-    lookUps: new LookUps({ clock, maxRecords: parts.drainMaxItems, slots }),
+    lookUps: new LookUps({ clock, maxRecords: parts.drainMaxItems, walks, slots }),
   };
 }

@@ -1,11 +1,11 @@
 import type { Clock } from '../clock.ts';
-import { codedError, codeOf } from '../errors.ts';
+import { codedError } from '../errors.ts';
 import { identityHash } from './identities.ts';
-import { walkList, type PagedList } from './walk.ts';
-import { positionsIn, type IndexedPage } from './page-index.ts';
 import { causeOf, CursorRefusedError, PageFailedError } from './page.ts';
-import { SharedWalks, type ReaderOptions, type WalkReaders } from './shared-walk.ts';
+import { positionsIn, type IndexedPage } from './page-index.ts';
+import type { ReaderOptions, SharedWalks, WalkReaders } from './shared-walk.ts';
 import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
+import { walkList, type PagedList } from './walk.ts';
 
 /*
  * Records by their ids, in a list that can only be paged
@@ -15,11 +15,10 @@ import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
  *     1  the page where the page index, or the last walk for a lookup, met the record
  *     2  the pages before and behind it: others may have been inserted or removed in front of the record
  *     3  the first and the last page: new records are usually inserted there
- *     4  a walk of the list
+ *     4  a walk of the list, which all lookups in it share, until the ids are met
  *
- * All lookups in a list share one walk in 30 seconds, however many unknown ids are requested. It stops when nobody
- * waits for it, and the next lookup continues it. Until the next walk, an id that the walk did not meet does not exist;
- * unless a mutation was sent since.
+ * An id that a whole walk did not meet does not exist for 30 seconds, unless a mutation was sent since. A record that is
+ * not where it was met was moved or removed, so the walk that met it is outdated, and the list is walked again.
  */
 
 /** A list in which records are looked up. */
@@ -32,8 +31,7 @@ export interface LookUpList<R> extends PagedList<R> {
 }
 
 /** Who looks records up. The budget is for the pages of a walk while the lookup waits for it. */
-interface LookUpCaller
-  extends Pick<ReaderOptions, 'budget' | 'signal'>, Pick<WalkTurn, 'caller' | 'operation'> {}
+interface LookUpCaller extends ReaderOptions, Pick<WalkTurn, 'caller' | 'operation'> {}
 
 /** The result for an id. With an error it is unknown whether the record exists. */
 type LookedUp<R> = { readonly record: R } | { readonly error: unknown };
@@ -42,20 +40,28 @@ interface LookUpsOptions {
   readonly clock: Pick<Clock, 'elapsed'>;
   /** The most records that one walk reads. */
   readonly maxRecords: number;
+  readonly walks: SharedWalks;
   readonly slots: WalkSlots;
 }
 
-/** The time between two walks of a list for unknown ids. */
+/** How long an id that a whole walk did not meet counts as missing. */
 export const WALK_AGAIN_MS = 30_000;
 
-/** One walk for records of unknown position, and one for records that were moved after the walk had met them. */
-const MAX_WALKS = 2;
+/** What a walk for a lookup left. */
+interface Walked {
+  readonly pages: WalkedFor[];
+  /** When it reached the end of the list, by `clock.elapsed()`; undefined if it did not, or a mutation was sent since. */
+  ended?: number | undefined;
+}
 
-/** Looks records up by their ids, and keeps the walks that lookups share. */
+type WalkedFor = Pick<IndexedPage, 'after' | 'hashes'>;
+
+/** Looks records up by their ids, and remembers the walks for them. */
 export class LookUps {
   readonly #options: LookUpsOptions;
   /** By the names of their lists. */
-  readonly #walks = new Map<string, LookUpWalk>();
+  readonly #walked = new Map<string, Walked>();
+  #mutations = 0;
 
   constructor(options: LookUpsOptions) {
     this.#options = options;
@@ -71,59 +77,76 @@ export class LookUps {
     ids: readonly string[],
     caller: LookUpCaller,
   ): Promise<ReadonlyMap<string, LookedUp<R>>> {
-    const reader = new PageReader(list, ids);
-    const index = list.indexes.get(list.name);
-    await reader.readAround(index?.pages ?? this.#walks.get(list.name)?.pages ?? []);
-    if (index && reader.missing.size > 0)
-      await reader.read([{ after: null }, { after: index.pages.at(-1)?.after ?? null }]);
-    await this.#walkFor(list, reader, caller);
-    return reader.results;
+    const lookUp = new LookUp(list, ids);
+    const index = list.indexes.get(list.name)?.pages;
+    const walked = this.#walked.get(list.name);
+    if (index) {
+      await lookUp.readAround(index);
+      await lookUp.read([{ after: null }, index.at(-1)!]);
+    }
+    if (walked) await lookUp.readAround(walked.pages);
+    const { missing, results } = lookUp;
+    if (missing.size > 0 && !this.#provesMissing(walked, missing))
+      await this.#walkFor(list, lookUp, caller);
+    return results;
   }
 
-  /** Walks for missing ids. A second walk is only worth it for a record that the first one met, and that was moved. */
-  async #walkFor<R>(
-    list: LookUpList<R>,
-    reader: PageReader<R>,
-    caller: LookUpCaller,
-  ): Promise<void> {
-    const { missing } = reader;
-    let moved: ReadonlySet<string> = missing;
-    for (let walks = 0; moved.size > 0 && walks < MAX_WALKS; walks += 1) {
-      const walk = this.#walkOf(list.name);
-      try {
-        await walk.find(list, missing, caller);
-      } catch (error) {
-        caller.signal.throwIfAborted();
-        // Some may be in front of the failure.
-        await reader.readAround(walk.pages);
-        for (const id of missing) reader.fail(id, error);
-        return;
-      }
-      const met = positionsIn(walk, missing);
-      await reader.readAround(walk.pages);
-      for (const [id, { page, offset }] of met)
-        reader.takeUnidentified(id, walk.pages[page]!.after, offset);
-      moved = new Set([...met.keys()].filter((id) => missing.has(id)));
-      if (moved.size > 0) walk.end();
-    }
+  #provesMissing(walked: Walked | undefined, ids: ReadonlySet<string>): boolean {
+    if (walked?.ended === undefined) return false;
+    const age = this.#options.clock.elapsed() - walked.ended;
+    return age < WALK_AGAIN_MS && positionsIn(walked, ids).size === 0;
   }
 
   /** Call it when a mutation is sent: records that were missing may exist from now on. */
   forget(): void {
-    for (const walk of this.#walks.values()) walk.end();
+    this.#mutations += 1;
+    for (const walked of this.#walked.values()) walked.ended = undefined;
   }
 
-  #walkOf(name: string): LookUpWalk {
-    const known = this.#walks.get(name);
-    if (known && !known.isOld) return known;
-    const walk = new LookUpWalk(this.#options);
-    this.#walks.set(name, walk);
-    return walk;
+  async #walkFor<R>(list: LookUpList<R>, lookUp: LookUp<R>, caller: LookUpCaller): Promise<void> {
+    const walked: Walked = { pages: [] };
+    let failure: { readonly error: unknown } | undefined;
+    try {
+      await this.#walkUntilMet(list, lookUp.missing, walked, caller);
+      this.#walked.set(list.name, walked);
+    } catch (error) {
+      caller.signal.throwIfAborted();
+      failure = { error: causeOf(error) };
+    }
+    // Also behind a failure: some may be in front of it.
+    await lookUp.readAround(walked.pages, { isNew: true });
+    if (failure) for (const id of lookUp.missing) lookUp.fail(id, failure.error);
+  }
+
+  /** @throws DRAIN_LIMIT_EXCEEDED; the failure of the walk */
+  async #walkUntilMet(
+    list: LookUpList<unknown>,
+    ids: ReadonlySet<string>,
+    walked: Walked,
+    { caller, operation, ...reader }: LookUpCaller,
+  ): Promise<void> {
+    const { clock, maxRecords, walks, slots } = this.#options;
+    const mutations = this.#mutations;
+    const begin = (readers: WalkReaders) =>
+      walkInTurn(slots, { caller, operation, signal: readers.signal }, () =>
+        walkList(list.idsFor(readers), { after: null, readsAhead: false }),
+      );
+    const unmet = new Set(Array.from(ids, identityHash));
+    let records = 0;
+    for await (const { page, offsets } of walks.join(`${list.name} ids`, begin, reader)) {
+      const { hashes } = page.identities;
+      walked.pages.push({ after: page.after, hashes });
+      for (const hash of hashes) unmet.delete(hash);
+      if (unmet.size === 0) return;
+      records += offsets.length;
+      if (records >= maxRecords && page.hasNextPage) throw tooLong(list.name, maxRecords);
+    }
+    if (mutations === this.#mutations) walked.ended = clock.elapsed();
   }
 }
 
-/** Reads pages, and takes the records from them that are still missing. */
-class PageReader<R> {
+/** The ids of one lookup, and the pages that are read for those that are still missing. */
+class LookUp<R> {
   readonly missing: Set<string>;
   readonly results = new Map<string, LookedUp<R>>();
   readonly #list: PagedList<R>;
@@ -139,18 +162,15 @@ class PageReader<R> {
     if (this.missing.delete(id)) this.results.set(id, { error });
   }
 
-  /** Takes the record at the place where one was met just now, if it has no id: it is the same one, which fails. */
-  takeUnidentified(id: string, start: string | null, offset: number): void {
-    const [known, record] = this.#read.get(start)?.[offset] ?? [];
-    if (known === null && this.missing.delete(id)) this.results.set(id, { record: record! });
-  }
-
   /**
    * Reads the pages in which records were met, and those next to them for records that are not there any more. Records
    * fail whose own page fails.
+   *
+   * @param options `isNew`: they were met just now, so a record without an id at the same place is the same one, which
+   *   fails with these fields
    */
-  async readAround(pages: readonly WalkedFor[]): Promise<void> {
-    this.#read.clear();
+  async readAround(pages: readonly WalkedFor[], { isNew = false } = {}): Promise<void> {
+    if (isNew) this.#read.clear();
     const met = positionsIn({ pages }, this.missing);
     const pagesAt = (steps: readonly number[]) =>
       [...met]
@@ -159,15 +179,21 @@ class PageReader<R> {
         .filter((page) => page !== undefined);
     const failures = await this.read(pagesAt([0]));
     await this.read(pagesAt([-1, 1]));
-    for (const [id, { page }] of met) {
-      const failure = failures.get(pages[page]!.after);
+    for (const [id, { page, offset }] of met) {
+      const { after } = pages[page]!;
+      const failure = failures.get(after);
       if (failure) this.fail(id, failure.error);
+      const [known, record] = this.#read.get(after)?.[offset] ?? [];
+      if (isNew && known === null && this.missing.delete(id)) {
+        this.results.set(id, { record: record! });
+      }
     }
   }
 
-  /** Reads these pages, each once. @returns the failures by the cursors of their pages */
+  /** Reads these pages, each once, if ids are missing. @returns the failures by the cursors of their pages */
   async read(pages: readonly (Pick<WalkedFor, 'after'> & Partial<WalkedFor>)[]) {
     const failures = new Map<string | null, { readonly error: unknown }>();
+    if (this.missing.size === 0) return failures;
     const unread = new Map(
       pages.filter(({ after }) => !this.#read.has(after)).map((page) => [page.after, page]),
     );
@@ -205,94 +231,6 @@ class PageReader<R> {
       if (!page.hasNextPage || page.endCursor === null || page.endCursor === after) return;
       after = page.endCursor;
     } while (read.length < length && this.missing.size > 0);
-  }
-}
-
-/** A page that a walk read for lookups. */
-type WalkedFor = Pick<IndexedPage, 'after' | 'hashes'>;
-
-/** One walk of a list for all lookups. It is read on while at least one of them waits for it. */
-class LookUpWalk {
-  /** In the order of the list. */
-  readonly pages: WalkedFor[] = [];
-  readonly #options: LookUpsOptions;
-  /** The lookups that wait are its readers. */
-  readonly #walks = new SharedWalks();
-  #waiting = 0;
-  /** When it began, or when it ended. */
-  #since: number;
-  #isOld = false;
-  #records = 0;
-  #hasEnded = false;
-
-  constructor(options: LookUpsOptions) {
-    this.#options = options;
-    this.#since = options.clock.elapsed();
-  }
-
-  /** Whether the next lookup begins another walk. A walk that is read is joined, however long it takes. */
-  get isOld(): boolean {
-    const age = this.#options.clock.elapsed() - this.#since;
-    return this.#isOld || (this.#waiting === 0 && age >= WALK_AGAIN_MS);
-  }
-
-  /** Lookups that begin from now on do not join it. */
-  end(): void {
-    this.#isOld = true;
-  }
-
-  /** Reads on until all ids are met, or the list ends. @throws DRAIN_LIMIT_EXCEEDED; the failure of the walk */
-  async find(
-    list: LookUpList<unknown>,
-    ids: ReadonlySet<string>,
-    caller: LookUpCaller,
-  ): Promise<void> {
-    const unmet = new Set(Array.from(ids, identityHash));
-    let checked = 0;
-    const areMet = () => {
-      for (; checked < this.pages.length; checked += 1)
-        for (const hash of this.pages[checked]!.hashes) unmet.delete(hash);
-      return unmet.size === 0;
-    };
-    if (areMet() || this.#hasEnded) return;
-    this.#waiting += 1;
-    try {
-      const begin = (readers: WalkReaders) => this.#goOn(list, readers, caller);
-      for await (const _ of this.#walks.join(list.name, begin, caller)) if (areMet()) return;
-    } finally {
-      this.#waiting -= 1;
-    }
-  }
-
-  /** Goes on from the last page that was read. Yields when there is a page more. */
-  async *#goOn(
-    { name, idsFor }: LookUpList<unknown>,
-    readers: WalkReaders,
-    { caller, operation }: LookUpCaller,
-  ): AsyncGenerator<void, void, undefined> {
-    const { clock, maxRecords, slots } = this.#options;
-    const list = idsFor(readers);
-    // It is read again: if cursors are offsets, records behind it may have moved into it.
-    const after = this.pages.at(-1)?.after ?? null;
-    const walk = () => walkList(list, { after, readsAhead: false });
-    try {
-      if (this.#records >= maxRecords) throw tooLong(name, maxRecords);
-      for await (const walked of walkInTurn(
-        slots,
-        { caller, operation, signal: readers.signal },
-        walk,
-      )) {
-        this.#records += walked.offsets.length;
-        this.pages.push({ after: walked.page.after, hashes: walked.page.identities.hashes });
-        yield;
-        if (this.#records >= maxRecords) throw tooLong(name, maxRecords);
-      }
-      this.#hasEnded = true;
-      this.#since = clock.elapsed();
-    } catch (error) {
-      if (codeOf(error) !== 'DRAIN_LIMIT_EXCEEDED') this.end();
-      throw causeOf(error);
-    }
   }
 }
 

@@ -102,19 +102,9 @@ describe('a failure', () => {
     ]);
   });
 
-  test('of a walk whose cursor is refused is not repeated', async () => {
-    const world = new World(500, { kind: 'record' });
-    expect(await world.find([160])).toEqual([160]);
-    // Behind it begins the last page that was read.
-    world.remove(143);
-    expect(await world.find([480])).toEqual([expect.any(Error)]);
-    expect(await world.find([480])).toEqual([480]);
-  });
-
   test('of a walk that reads too many records says that it was ended', async () => {
     const world = new World(500, { mostLookedUp: 100 });
     const [near, far] = await world.find([60, 300]);
     expect([near, codeOf(far)]).toEqual([60, 'DRAIN_LIMIT_EXCEEDED']);
-    expect(await world.costOf(() => world.find([300]))).toBe(0);
   });
 });

@@ -12,6 +12,7 @@ import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
 import { PageIndexes } from '../../src/paging/page-index.ts';
 import { PageSize } from '../../src/paging/page-size.ts';
 import { PageFailedError, type FetchPage, type Page } from '../../src/paging/page.ts';
+import { SharedWalks } from '../../src/paging/shared-walk.ts';
 import { Totals } from '../../src/paging/totals.ts';
 import { WalkSlots } from '../../src/paging/walk-slots.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
@@ -46,6 +47,7 @@ export class World {
   readonly list: ConnectedList<number> & LookUpList<number>;
   readonly clock = new ManualClock();
   readonly totals = new Totals(this.clock, 300);
+  readonly walks = new SharedWalks();
   readonly lookUps: LookUps;
   requests = 0;
   maxInFlight = 0;
@@ -63,7 +65,12 @@ export class World {
   ) {
     const { clock, fetchPage } = this;
     this.service = new ListModel({ kind: 'key', limit: 50, ...traits, length });
-    this.lookUps = new LookUps({ clock, maxRecords: mostLookedUp, slots: new WalkSlots(1, clock) });
+    this.lookUps = new LookUps({
+      clock,
+      maxRecords: mostLookedUp,
+      walks: this.walks,
+      slots: new WalkSlots(1, clock),
+    });
     const list = {
       name: 'letters',
       fetchPage,
