@@ -1,6 +1,6 @@
 import { joinPages } from './join.ts';
 import type { ReadPage } from './page.ts';
-import { OVERLAP, type PageIndex } from './page-index.ts';
+import { OVERLAP, type IndexedPage, type PageIndex } from './page-index.ts';
 
 /** Smaller pages would consist mostly of overlap, so they are read one after the other. */
 export const SMALLEST_LIMIT = 10;
@@ -16,19 +16,9 @@ export function canReadAhead({ pages }: PageIndex, limit: number, records: numbe
   return usable.length >= pages.length / 2;
 }
 
-interface PagesAheadOptions<R> {
-  readonly index: PageIndex;
-  /** The cursor of the first page of the walk. */
-  readonly after: string | null;
-  /** The most pages in flight. */
-  readonly concurrency: number;
-  /** Reads a page of the index, as large as the service gives it. */
-  readonly read: (after: string | null) => Promise<ReadPage<R>>;
-}
-
 /** Reads the pages of an index ahead of the reader, and finds those that continue a page. */
 export class PagesAhead<R> {
-  readonly #index: PageIndex;
+  readonly #pages: readonly IndexedPage[];
   readonly #concurrency: number;
   readonly #read: (after: string | null) => Promise<ReadPage<R>>;
   /** By the numbers of the pages. Undefined if that failed: the service may refuse the cursor by now. */
@@ -36,11 +26,21 @@ export class PagesAhead<R> {
   /** The number of the last page of the index that the walk has met; -1: none. */
   #met: number;
 
-  constructor({ index, after, concurrency, read }: PagesAheadOptions<R>) {
-    this.#index = index;
+  /**
+   * @param after the cursor of the first page of the walk
+   * @param concurrency the most pages in flight
+   * @param read reads a page of the index, as large as the service gives it
+   */
+  constructor(
+    { pages }: PageIndex,
+    after: string | null,
+    concurrency: number,
+    read: (after: string | null) => Promise<ReadPage<R>>,
+  ) {
+    this.#pages = pages;
     this.#concurrency = concurrency;
     this.#read = read;
-    this.#met = index.pages.findIndex((page) => page.after === after);
+    this.#met = pages.findIndex((page) => page.after === after);
   }
 
   /** Whether the walk has met a page of the index. If it is the first one, it is read in full. */
@@ -51,7 +51,7 @@ export class PagesAhead<R> {
   /** Requests the pages behind the first one. @param records the number of records needed from the first one on */
   begin(records: number): void {
     if (!this.isIndexed) return;
-    const { count } = this.#index.pages[this.#met]!;
+    const { count } = this.#pages[this.#met]!;
     this.#requestNext(this.#concurrency - 1, records - count - OVERLAP);
   }
 
@@ -64,7 +64,7 @@ export class PagesAhead<R> {
     if (this.isIndexed) this.#requestNext(this.#concurrency, records);
     for (const number of this.#candidates(page)) {
       const next = await this.#pageOf(number);
-      if (next && joinPages(page, next, this.#index.pages[number]!.behind) === 'joined') {
+      if (next && joinPages(page, next, this.#pages[number]!.behind) === 'joined') {
         this.#met = number;
         return next;
       }
@@ -74,7 +74,7 @@ export class PagesAhead<R> {
 
   /** Requests this many pages, unless fewer are needed, and forgets those before them. */
   #requestNext(count: number, records: number): void {
-    const { pages } = this.#index;
+    const pages = this.#pages;
     const from = this.#met + 1;
     for (const number of this.#reads.keys()) if (number < from) this.#reads.delete(number);
     const end = Math.min(pages.length, from + count);
@@ -88,7 +88,7 @@ export class PagesAhead<R> {
   #pageOf(number: number): Promise<ReadPage<R> | undefined> {
     let read = this.#reads.get(number);
     if (!read) {
-      read = this.#read(this.#index.pages[number]!.after).catch(() => undefined);
+      read = this.#read(this.#pages[number]!.after).catch(() => undefined);
       this.#reads.set(number, read);
     }
     return read;
@@ -96,7 +96,7 @@ export class PagesAhead<R> {
 
   /** The next page of the index, and the first ones behind it whose cursors were made from records of this page. */
   *#candidates(page: ReadPage<R>): Generator<number, void, undefined> {
-    const { pages } = this.#index;
+    const pages = this.#pages;
     const next = this.#met + 1;
     if (this.isIndexed && next < pages.length) yield next;
     const hashes = new Set<number | null>(page.identities.hashes);

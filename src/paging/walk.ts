@@ -1,5 +1,4 @@
 import { codedError } from '../errors.ts';
-import { identityHash } from './identities.ts';
 import { CursorRefusedError, ReadPage, unlessRefused, WALK_LEFT, type FetchPage } from './page.ts';
 import { IndexBuilder, OVERLAP, type PageIndexes } from './page-index.ts';
 import type { PageSize } from './page-size.ts';
@@ -42,6 +41,9 @@ export interface WalkOptions<R = unknown> {
   readonly readsAhead?: boolean;
 }
 
+/** After this number of pages in a row without a new record, a walk has stalled, whatever the cursors are. */
+const MAX_BARREN_PAGES = 1_000;
+
 /**
  * Walks a list: one page after the other the first time, several at the same time once the list has an index. A walk of
  * the whole list leaves the index for the next one.
@@ -54,102 +56,90 @@ export interface WalkOptions<R = unknown> {
  * @throws DRAIN_STALLED after the last page, if the service claims a next page to which no cursor leads;
  *   CursorRefusedError or PageFailedError of a page that the walk cannot do without; what else `fetchPage` throws
  */
-export function walkList<R>(list: PagedList<R>, options: WalkOptions<R>): WalkedPages<R> {
-  return new Walk(list, options).pages();
-}
-
-class Walk<R> {
-  readonly #list: PagedList<R>;
-  readonly #options: WalkOptions<R>;
-  readonly #fetchPage: FetchPage<R>;
-  /** Undefined if the list has no index that helps. */
-  readonly #ahead: PagesAhead<R> | undefined;
-  /** A part of a list is too little for an index or a total. */
-  readonly #isWhole: boolean;
-  readonly #seen = new Seen();
-  /** The number of records still needed. */
-  #left: number;
-  #hasEnded = false;
+export async function* walkList<R>(
+  list: PagedList<R>,
+  { after, start, records = Infinity, readsAhead = true }: WalkOptions<R>,
+): WalkedPages<R> {
+  const { name, size, indexes, totals, concurrency } = list;
+  const fetchPage = size.fetching(list.fetchPage);
+  // A part of a list is too little for an index or a total.
+  const isWhole = after === null && !start && records === Infinity;
+  const builder = isWhole ? new IndexBuilder() : undefined;
+  const keepTotal = isWhole ? totals?.begin(name) : undefined;
+  const index = indexes.get(name);
+  const helps = index && canReadAhead(index, size.limit, records);
+  const ahead = helps ? new PagesAhead(index, after, concurrency, readInFull) : undefined;
+  const seen = new Set<number>();
+  /** False once an id occurred twice in one page: from then on no record is dropped, and no page proves a join. */
+  let idsAreUnique = true;
+  let count = 0;
+  let hasEnded = false;
   /** The cursors of the pages that were returned since the last one that was read from the cursor of the page before. */
-  #returned: (string | null)[] = [];
-  /** Undefined if the last page was not read in sequence. */
-  #stalls: Stalls | undefined;
+  let returned = [after];
+  /** What was read in sequence since the last page of the index. */
+  const cursors = new Set<string>();
+  let barrenPages = 0;
 
-  constructor(list: PagedList<R>, options: WalkOptions<R>) {
-    const { after, start, records = Infinity } = options;
-    this.#list = list;
-    this.#options = options;
-    this.#fetchPage = list.size.fetching(list.fetchPage);
-    this.#isWhole = after === null && !start && records === Infinity;
-    this.#left = records;
-    const index = list.indexes.get(list.name);
-    if (index && canReadAhead(index, list.size.limit, records)) {
-      const { concurrency } = list;
-      const read = (at: string | null) => this.#readInFull(at);
-      this.#ahead = new PagesAhead({ index, after, concurrency, read });
+  try {
+    let next: Promise<ReadPage<R>> | undefined = first();
+    while (next) {
+      const page: ReadPage<R> = await next;
+      builder?.add(page);
+      const walked = take(page);
+      const goesOn = page.hasNextPage && count < records;
+      next = goesOn && readsAhead ? behind(walked) : undefined;
+      // It may fail while the reader works, and nothing awaits it yet.
+      next?.catch(() => {});
+      yield walked;
+      if (goesOn) next ??= behind(walked);
     }
+  } finally {
+    hasEnded = true;
   }
+  // Not reached if the walk fails or its reader leaves.
+  if (builder) indexes.keep(name, builder.finish());
+  keepTotal?.(count);
 
-  async *pages(): WalkedPages<R> {
-    const { readsAhead = true } = this.#options;
-    const { name, indexes, totals } = this.#list;
-    const builder = this.#isWhole ? new IndexBuilder() : undefined;
-    const keepTotal = this.#isWhole ? totals?.begin(name) : undefined;
-    try {
-      let next = this.#first();
-      for (;;) {
-        const page = await next;
-        builder?.add(page);
-        const walked = this.#seen.take(page);
-        this.#left -= walked.offsets.length;
-        const goesOn = page.hasNextPage && this.#left > 0;
-        if (goesOn && readsAhead) {
-          next = this.#behind(walked);
-          // It may fail while the reader works, and nothing awaits it yet.
-          next.catch(() => {});
-        }
-        yield walked;
-        if (!goesOn) break;
-        if (!readsAhead) next = this.#behind(walked);
-      }
-    } finally {
-      this.#hasEnded = true;
-    }
-    // Not reached if the walk fails or its reader leaves.
-    if (builder) indexes.keep(name, builder.finish());
-    keepTotal?.(this.#seen.count);
-  }
-
-  async #first(): Promise<ReadPage<R>> {
-    const { after, start } = this.#options;
-    this.#returned = [after];
+  async function first(): Promise<ReadPage<R>> {
     if (start) return start;
-    const size = this.#ahead?.isIndexed ? this.#list.size.limit : this.#size;
-    const first = this.#request(after, size);
-    this.#ahead?.begin(this.#left);
-    return first;
+    const page = request(after, ahead?.isIndexed ? size.limit : pageSize());
+    ahead?.begin(records);
+    return page;
+  }
+
+  /** Drops the records that earlier pages had, which is what happens when a list moves. */
+  function take(page: ReadPage<R>): WalkedPage<R> {
+    const { hashes, hasRepeats } = page.identities;
+    if (hasRepeats) idsAreUnique = false;
+    const offsets: number[] = [];
+    for (const [offset, hash] of hashes.entries()) {
+      if (!idsAreUnique || !seen.has(hash)) offsets.push(offset);
+      if (!Number.isNaN(hash)) seen.add(hash);
+    }
+    count += offsets.length;
+    return { page, offsets };
   }
 
   /** Returns the page behind one that was just returned. */
-  async #behind(walked: WalkedPage<R>): Promise<ReadPage<R>> {
-    const { page } = walked;
-    if (this.#ahead && this.#seen.idsAreUnique) {
-      const following = await this.#ahead.following(page, this.#left);
+  async function behind(walked: WalkedPage<R>): Promise<ReadPage<R>> {
+    if (ahead && idsAreUnique) {
+      const following = await ahead.following(walked.page, records - count);
       if (following) {
-        this.#returned.push(following.after);
-        this.#stalls = undefined;
+        returned.push(following.after);
+        cursors.clear();
+        barrenPages = 0;
         return following;
       }
-      const again = await this.#readEndAgain();
+      const again = await readEndAgain();
       if (again) {
-        this.#returned = [again.after];
+        returned = [again.after];
         return again;
       }
     }
-    this.#stalls ??= new Stalls();
-    if (this.#stalls.isStalled(walked, this.#seen)) throw stalled();
-    this.#returned = [page.endCursor];
-    return this.#request(page.endCursor, this.#size);
+    if (isStalled(walked)) throw stalled();
+    const { endCursor } = walked.page;
+    returned = [endCursor];
+    return request(endCursor, pageSize());
   }
 
   /**
@@ -163,101 +153,49 @@ class Walk<R> {
    * @returns undefined if the page was just read, or if the service refuses all these cursors by now
    * @throws the failure of the page
    */
-  async #readEndAgain(): Promise<ReadPage<R> | undefined> {
-    const cursors = this.#returned;
-    if (cursors.length === 1) return undefined;
-    for (let back = 1; back < cursors.length; back *= 2) {
-      const page = await this.#readAgain(cursors.at(-back)!);
-      if (page && this.#repeats(page)) return page;
+  async function readEndAgain(): Promise<ReadPage<R> | undefined> {
+    if (returned.length === 1) return undefined;
+    for (let back = 1; ; back = Math.min(2 * back, returned.length)) {
+      const page = await unlessRefused(readInFull(returned.at(-back)!));
+      const isRefused = page instanceof CursorRefusedError;
+      if (back === returned.length) return isRefused ? undefined : page;
+      if (!isRefused && repeats(page)) return page;
     }
-    return this.#readAgain(cursors[0]!);
-  }
-
-  async #readAgain(after: string | null): Promise<ReadPage<R> | undefined> {
-    const page = await unlessRefused(this.#readInFull(after));
-    return page instanceof CursorRefusedError ? undefined : page;
   }
 
   /** Whether the page repeats two returned records, or its only record: one of several may have been moved there. */
-  #repeats(page: ReadPage<R>): boolean {
-    const repeated = this.#seen.repeatedBy(page);
-    return (
-      page.identities.areUnique && repeated > 0 && repeated >= Math.min(2, page.records.length)
-    );
+  function repeats({ identities: { hashes, areUnique } }: ReadPage<R>): boolean {
+    const repeated = hashes.filter((hash) => seen.has(hash)).length;
+    return areUnique && repeated > 0 && repeated >= Math.min(2, hashes.length);
+  }
+
+  /**
+   * Whether no cursor leads on from a page that was read in sequence. Empty pages with a moving cursor are no stall. A
+   * known cursor is one, unless a record is proved to be new.
+   */
+  function isStalled({ page: { endCursor, ids }, offsets }: WalkedPage<R>): boolean {
+    barrenPages = offsets.length === 0 ? barrenPages + 1 : 0;
+    if (endCursor === null || barrenPages >= MAX_BARREN_PAGES) return true;
+    const isKnown = cursors.has(endCursor);
+    cursors.add(endCursor);
+    return isKnown && !(idsAreUnique && offsets.some((offset) => ids[offset] !== null));
   }
 
   /** The number of records of a page that is read in sequence: less than the limit, if pages are to overlap. */
-  get #size(): number {
-    const { limit } = this.#list.size;
-    const overlaps = (this.#isWhole || this.#ahead) && limit >= SMALLEST_LIMIT;
-    return Math.min(overlaps ? limit - OVERLAP : limit, this.#left);
+  function pageSize(): number {
+    const { limit } = size;
+    const overlaps = (isWhole || ahead) && limit >= SMALLEST_LIMIT;
+    return Math.min(overlaps ? limit - OVERLAP : limit, records - count);
   }
 
-  #readInFull(after: string | null): Promise<ReadPage<R>> {
-    return this.#request(after, this.#list.size.limit);
+  function readInFull(cursor: string | null): Promise<ReadPage<R>> {
+    return request(cursor, size.limit);
   }
 
-  async #request(after: string | null, first: number): Promise<ReadPage<R>> {
+  async function request(cursor: string | null, length: number): Promise<ReadPage<R>> {
     // Its reader may have left while a page was read ahead.
-    if (this.#hasEnded) throw WALK_LEFT;
-    return new ReadPage(after, await this.#fetchPage(after, first));
-  }
-}
-
-/** The records that a walk has returned so far. */
-class Seen {
-  readonly #hashes = new Set<number>();
-  #idsAreUnique = true;
-  #count = 0;
-
-  /** The number of records returned. */
-  get count(): number {
-    return this.#count;
-  }
-
-  /** False once an id occurred twice in one page: from then on no record is dropped, and no page proves a join. */
-  get idsAreUnique(): boolean {
-    return this.#idsAreUnique;
-  }
-
-  /** Takes the next page: drops the records that earlier pages had, which is what happens when a list moves. */
-  take<R>(page: ReadPage<R>): WalkedPage<R> {
-    const { hashes, hasRepeats } = page.identities;
-    if (hasRepeats) this.#idsAreUnique = false;
-    const offsets: number[] = [];
-    for (const [offset, hash] of hashes.entries()) {
-      const isNew = Number.isNaN(hash) || !this.#hashes.has(hash);
-      if (isNew || !this.#idsAreUnique) offsets.push(offset);
-      this.#hashes.add(hash);
-    }
-    this.#count += offsets.length;
-    return { page, offsets };
-  }
-
-  /** Returns how many records of a page were returned before. */
-  repeatedBy(page: ReadPage): number {
-    return page.identities.hashes.filter((hash) => this.#hashes.has(hash)).length;
-  }
-}
-
-/** After this number of pages in a row without a new record, a walk has stalled, whatever the cursors are. */
-const MAX_BARREN_PAGES = 1_000;
-
-/** Detects that no cursor leads on, in pages that are read one after the other. */
-class Stalls {
-  readonly #cursors = new Set<number>();
-  #barrenPages = 0;
-
-  /** Empty pages with a moving cursor are no stall. A known cursor is one, unless a record is proved to be new. */
-  isStalled({ page, offsets }: WalkedPage, seen: Seen): boolean {
-    this.#barrenPages = offsets.length === 0 ? this.#barrenPages + 1 : 0;
-    if (page.endCursor === null || this.#barrenPages >= MAX_BARREN_PAGES) return true;
-    const cursor = identityHash(page.endCursor);
-    if (!this.#cursors.has(cursor)) {
-      this.#cursors.add(cursor);
-      return false;
-    }
-    return !seen.idsAreUnique || offsets.every((offset) => page.ids[offset] === null);
+    if (hasEnded) throw WALK_LEFT;
+    return new ReadPage(cursor, await fetchPage(cursor, length));
   }
 }
 
