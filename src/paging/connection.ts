@@ -9,7 +9,8 @@ import {
   type Place,
   type ReadPage,
 } from './page.ts';
-import { cursorLost, locate, readPage, walkBehind } from './resume.ts';
+import { readPage } from './page-size.ts';
+import { cursorLost, locate, walkBehind } from './resume.ts';
 import { walkList, type PagedList, type WalkedPages } from './walk.ts';
 
 /*

@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib';
+import * as v from 'valibot';
 import { codedError } from '../errors.ts';
 
 /**
@@ -92,41 +93,23 @@ export function decodeCursor(list: string, cursor: string | null | undefined): P
   return { after, end, size, offset, id };
 }
 
-type Fields = [
-  list: string,
-  after: string | null,
-  end: string | null,
-  size: number,
-  offset: number,
-  id: string | null,
-];
+const CURSOR_OR_ID = v.nullable(v.string());
+const COUNT = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(MAX_PAGE_SIZE));
+const FIELDS = v.pipe(
+  // List, after, end, size, offset, id.
+  v.strictTuple([v.string(), CURSOR_OR_ID, CURSOR_OR_ID, COUNT, COUNT, CURSOR_OR_ID]),
+  v.check(([, , , size, offset]) => offset < size),
+);
 
-function readFields(cursor: string): Fields | undefined {
+function readFields(cursor: string): v.InferOutput<typeof FIELDS> | undefined {
   if (cursor.length > MAX_LENGTH || !/^[\w-]+$/.test(cursor)) return undefined;
   const bytes = Buffer.from(cursor, 'base64url');
   const sumAt = bytes.length - CHECKSUM_BYTES;
   if (sumAt < 2 || bytes[0] !== VERSION) return undefined;
   if (bytes.readUInt32BE(sumAt) !== crc32(bytes.subarray(0, sumAt))) return undefined;
   try {
-    const fields: unknown = JSON.parse(bytes.toString('utf8', 1, sumAt));
-    return isFields(fields) ? fields : undefined;
+    return v.parse(FIELDS, JSON.parse(bytes.toString('utf8', 1, sumAt)));
   } catch {
     return undefined;
   }
-}
-
-function isFields(fields: unknown): fields is Fields {
-  if (!Array.isArray(fields) || fields.length !== 6) return false;
-  const [list, after, end, size, offset, id] = fields as unknown[];
-  return (
-    typeof list === 'string' &&
-    [after, end, id].every((field) => field === null || typeof field === 'string') &&
-    isCount(size) &&
-    isCount(offset) &&
-    offset < size
-  );
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_PAGE_SIZE;
 }

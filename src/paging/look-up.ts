@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
 import { identityHash } from './identities.ts';
 import { causeOf, CursorRefusedError, PageFailedError } from './page.ts';
+import { readPage } from './page-size.ts';
 import { positionsIn, type IndexedPage } from './page-index.ts';
 import type { ReaderOptions, SharedWalks, WalkReaders } from './shared-walk.ts';
 import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
@@ -217,12 +218,11 @@ class LookUp<R> {
    * give smaller pages, so this may take several.
    */
   async #readPage(start: string | null, length: number): Promise<void> {
-    const { fetchPage, size } = this.#list;
     const read: [id: string | null, record: R][] = [];
     this.#read.set(start, read);
     let after = start;
     do {
-      const page = await size.fetching(fetchPage)(after, size.limit);
+      const page = await readPage(this.#list, after);
       for (const [offset, id] of page.ids.entries()) {
         const record = page.records[offset]!;
         read.push([id, record]);

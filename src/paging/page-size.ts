@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
-import { PageFailedError, SizeRefusedError, type FetchPage } from './page.ts';
+import { hashIds } from './identities.ts';
+import { PageFailedError, SizeRefusedError, type FetchPage, type ReadPage } from './page.ts';
 
 /** The page limit of the service, according to its documentation. Some lists have another one. */
 const USUAL_LIMIT = 50;
@@ -30,35 +31,38 @@ export class PageSize {
     return this.#size;
   }
 
-  /**
-   * Requests pages with `fetchPage`, in half the size where the service refuses a size as too big. Learns the size also
-   * from pages that the service cut.
-   *
-   * @returns a function that never throws SizeRefusedError: a single record that is refused is a PageFailedError
-   */
-  fetching<R>(fetchPage: FetchPage<R>): FetchPage<R> {
-    return async (after, first) => {
-      for (let size = Math.min(first, this.limit); ; size = Math.floor(size / 2)) {
-        try {
-          const page = await fetchPage(after, size);
-          if (page.size < size && page.size > 0) this.#reduce(page.size);
-          return page;
-        } catch (error) {
-          if (!(error instanceof SizeRefusedError)) throw error;
-          if (size === 1) throw new PageFailedError(error.message, { cause: error.cause });
-          this.#reduce(Math.floor(size / 2));
-        }
-      }
-    };
-  }
-
-  #reduce(size: number): void {
+  /** Call it if the service gives no more records in a page. */
+  reduce(size: number): void {
     if (size < this.#size) this.#set(size);
   }
 
   #set(size: number): void {
     this.#size = size;
     this.#since = this.#clock.elapsed();
+  }
+}
+
+/**
+ * Reads a page of so many records, or as many as the service gives: half as many where it refuses a size as too big.
+ * Learns the size also from pages that the service cut.
+ *
+ * @throws as `fetchPage`, except SizeRefusedError: a single record that is refused is a PageFailedError
+ */
+export async function readPage<R>(
+  { fetchPage, size }: { readonly fetchPage: FetchPage<R>; readonly size: PageSize },
+  after: string | null,
+  records = Infinity,
+): Promise<ReadPage<R>> {
+  for (let first = Math.max(1, Math.min(records, size.limit)); ; first = Math.floor(first / 2)) {
+    try {
+      const page = await fetchPage(after, first);
+      if (page.size > 0 && page.size < first) size.reduce(page.size);
+      return { ...page, after, identities: hashIds(page.ids) };
+    } catch (error) {
+      if (!(error instanceof SizeRefusedError)) throw error;
+      if (first === 1) throw new PageFailedError(error.message, { cause: error.cause });
+      size.reduce(Math.floor(first / 2));
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-import { hashIds, type Identities } from './identities.ts';
+import type { Identities } from './identities.ts';
 
 /*
  * A page of a list, and how it is fetched
@@ -72,30 +72,11 @@ export function causeOf(error: unknown): unknown {
   return isOfPage ? (error.cause ?? error) : error;
 }
 
-/** A page that a walk read, with the cursor that it was requested with. */
-export class ReadPage<R = unknown> implements Page<R> {
-  /** Null: the start of the list. */
+/** A page that was read. */
+export interface ReadPage<R = unknown> extends Page<R> {
+  /** The cursor that it was requested with; null: the start of the list. */
   readonly after: string | null;
-  readonly records: readonly R[];
-  readonly ids: readonly (string | null)[];
-  readonly hasNextPage: boolean;
-  readonly endCursor: string | null;
-  readonly size: number;
-  #identities: Identities | undefined;
-
-  constructor(after: string | null, page: Page<R>) {
-    this.after = after;
-    this.records = page.records;
-    this.ids = page.ids;
-    this.hasNextPage = page.hasNextPage;
-    this.endCursor = page.endCursor;
-    this.size = page.size;
-  }
-
-  /** Hashed when first needed: most connections are one page, whose ids nobody compares. */
-  get identities(): Identities {
-    return (this.#identities ??= hashIds(this.ids));
-  }
+  readonly identities: Identities;
 }
 
 /** A record in a page that was read. */

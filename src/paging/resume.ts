@@ -1,6 +1,14 @@
 import { codedError } from '../errors.ts';
 import type { Position } from './cursor.ts';
-import { CursorRefusedError, idOf, placesOf, ReadPage, unlessRefused, type Place } from './page.ts';
+import {
+  CursorRefusedError,
+  idOf,
+  placesOf,
+  unlessRefused,
+  type Place,
+  type ReadPage,
+} from './page.ts';
+import { readPage } from './page-size.ts';
 import { walkList, type PagedList, type WalkedPages } from './walk.ts';
 
 /*
@@ -59,7 +67,7 @@ async function startBehind<R>(
   const { end, offset, size } = position;
   if (end !== null && offset === size - 1) {
     const page = await unlessRefused(readPage(list, end, records));
-    if (page instanceof ReadPage) return { page, dropped: 0 };
+    if (!(page instanceof CursorRefusedError)) return { page, dropped: 0 };
   }
   const { own, place, refused } = await locate(list, position, records);
   if (place) return { page: place.page, dropped: place.offset + 1 };
@@ -138,15 +146,6 @@ async function fromStart<R>(
     if (pages === MAX_PAGES) break;
   }
   throw cursorLost(refused?.cause);
-}
-
-export async function readPage<R>(
-  { fetchPage, size }: PagedList<R>,
-  after: string | null,
-  records: number,
-): Promise<ReadPage<R>> {
-  const first = Math.min(size.limit, Math.max(1, records));
-  return new ReadPage(after, await size.fetching(fetchPage)(after, first));
 }
 
 export function cursorLost(cause?: unknown): Error {

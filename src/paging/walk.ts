@@ -1,7 +1,13 @@
 import { codedError } from '../errors.ts';
-import { CursorRefusedError, ReadPage, unlessRefused, WALK_LEFT, type FetchPage } from './page.ts';
+import {
+  CursorRefusedError,
+  unlessRefused,
+  WALK_LEFT,
+  type FetchPage,
+  type ReadPage,
+} from './page.ts';
 import { IndexBuilder, OVERLAP, type PageIndexes } from './page-index.ts';
-import type { PageSize } from './page-size.ts';
+import { readPage, type PageSize } from './page-size.ts';
 import { canReadAhead, PagesAhead, SMALLEST_LIMIT } from './pages-ahead.ts';
 import type { Totals } from './totals.ts';
 
@@ -61,14 +67,13 @@ export async function* walkList<R>(
   { after, start, records = Infinity, readsAhead = true }: WalkOptions<R>,
 ): WalkedPages<R> {
   const { name, size, indexes, totals, concurrency } = list;
-  const fetchPage = size.fetching(list.fetchPage);
   // A part of a list is too little for an index or a total.
   const isWhole = after === null && !start && records === Infinity;
   const builder = isWhole ? new IndexBuilder() : undefined;
   const keepTotal = isWhole ? totals?.begin(name) : undefined;
   const index = indexes.get(name);
   const helps = index && canReadAhead(index, size.limit, records);
-  const ahead = helps ? new PagesAhead(index, after, concurrency, readInFull) : undefined;
+  const ahead = helps ? new PagesAhead(index, after, concurrency, request) : undefined;
   const seen = new Set<number>();
   /** False once an id occurred twice in one page: from then on no record is dropped, and no page proves a join. */
   let idsAreUnique = true;
@@ -102,7 +107,7 @@ export async function* walkList<R>(
 
   async function first(): Promise<ReadPage<R>> {
     if (start) return start;
-    const page = request(after, ahead?.isIndexed ? size.limit : pageSize());
+    const page = request(after, ahead?.isIndexed ? Infinity : pageSize());
     ahead?.begin(records);
     return page;
   }
@@ -156,7 +161,7 @@ export async function* walkList<R>(
   async function readEndAgain(): Promise<ReadPage<R> | undefined> {
     if (returned.length === 1) return undefined;
     for (let back = 1; ; back = Math.min(2 * back, returned.length)) {
-      const page = await unlessRefused(readInFull(returned.at(-back)!));
+      const page = await unlessRefused(request(returned.at(-back)!));
       const isRefused = page instanceof CursorRefusedError;
       if (back === returned.length) return isRefused ? undefined : page;
       if (!isRefused && repeats(page)) return page;
@@ -188,14 +193,11 @@ export async function* walkList<R>(
     return Math.min(overlaps ? limit - OVERLAP : limit, records - count);
   }
 
-  function readInFull(cursor: string | null): Promise<ReadPage<R>> {
-    return request(cursor, size.limit);
-  }
-
-  async function request(cursor: string | null, length: number): Promise<ReadPage<R>> {
+  /** @param most the records to request. Default: a full page */
+  async function request(cursor: string | null, most?: number): Promise<ReadPage<R>> {
     // Its reader may have left while a page was read ahead.
     if (hasEnded) throw WALK_LEFT;
-    return new ReadPage(cursor, await fetchPage(cursor, length));
+    return readPage(list, cursor, most);
   }
 }
 

@@ -2,12 +2,11 @@ import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
-import { ReadPage } from '../../src/paging/page.ts';
 import { walkInTurn, WalkSlots, type WalkTurn } from '../../src/paging/walk-slots.ts';
 import type { WalkedPages } from '../../src/paging/walk.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { pageOf } from './world.ts';
+import { readPageOf } from './world.ts';
 
 const PER_MINUTE = 20;
 /** A page is back after so long. */
@@ -176,8 +175,7 @@ function turnOf(caller: string = crypto.randomUUID()): WalkTurn {
 }
 
 async function* pages(count: number): WalkedPages {
-  for (let read = 0; read < count; read += 1)
-    yield { page: new ReadPage(null, pageOf([])), offsets: [] };
+  for (let read = 0; read < count; read += 1) yield { page: readPageOf(null, []), offsets: [] };
 }
 
 function times(count: number, work: (turn: number) => void): void {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { identityHash } from '../../src/paging/identities.ts';
 import { joinPages } from '../../src/paging/join.ts';
-import { ReadPage } from '../../src/paging/page.ts';
-import { pageOf } from './world.ts';
+import type { ReadPage } from '../../src/paging/page.ts';
+import { readPageOf } from './world.ts';
 
 // Random walks (random-reading.ts) meet too rarely what a wrong proof would lose.
 test.each([
@@ -27,5 +27,5 @@ test.each([
 });
 
 function read(ids: string): ReadPage {
-  return new ReadPage(null, pageOf(ids.split(' ').filter(Boolean)));
+  return readPageOf(null, ids.split(' ').filter(Boolean));
 }

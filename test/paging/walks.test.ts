@@ -1,11 +1,17 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { walkList, type PagedList } from '../../src/paging/walk.ts';
+import { readPage } from '../../src/paging/page-size.ts';
 import { IndexBuilder, PageIndexes } from '../../src/paging/page-index.ts';
-import { PageFailedError, ReadPage, SizeRefusedError, type Page } from '../../src/paging/page.ts';
+import {
+  PageFailedError,
+  SizeRefusedError,
+  type FetchPage,
+  type Page,
+} from '../../src/paging/page.ts';
 import { MINUTE } from '../support/random/manual-clock.ts';
 import { KINDS, type Traits } from '../service/list-model.ts';
-import { pageOf, recordsOf, World } from './world.ts';
+import { pageOf, readPageOf, recordsOf, World } from './world.ts';
 
 describe('the requests of a walk', () => {
   test.each(KINDS)(
@@ -70,34 +76,36 @@ describe('the requests of a walk', () => {
 function sizedList(traits: Partial<Traits>) {
   const world = new World(500, { usual: 50, isHidden: () => true, ...traits });
   const requested: number[] = [];
-  const fetch = world.list.size.fetching((after, first) => {
+  const { size } = world.list;
+  const fetchPage: FetchPage = (after, first) => {
     requested.push(first);
     return world.fetchPage(after, first);
-  });
+  };
+  const fetch = () => readPage({ size, fetchPage }, null, 50);
   return { ...world.list, service: world.service, clock: world.clock, requested, fetch };
 }
 
 describe('the size of pages', () => {
   test('grows again after ten minutes, one step after the other', async () => {
     const { service, clock, requested, fetch } = sizedList({ accepts: 12 });
-    await fetch(null, 50);
+    await fetch();
     clock.jump(10 * MINUTE - 1);
-    await fetch(null, 50);
+    await fetch();
     expect(requested).toEqual([50, 25, 12, 12]);
     clock.jump(1);
-    await fetch(null, 50);
+    await fetch();
     expect(requested.slice(4)).toEqual([24, 12]);
     service.accepts = 50;
     for (const expected of [24, 48, 50, 50]) {
       clock.jump(10 * MINUTE);
-      await fetch(null, 50);
+      await fetch();
       expect(requested.at(-1)).toBe(expected);
     }
   });
 
   test('is halved once by pages that are refused at the same time', async () => {
     const { size, fetch } = sizedList({ accepts: 25 });
-    await Promise.all([1, 2, 3, 4].map(() => fetch(null, 50)));
+    await Promise.all([1, 2, 3, 4].map(() => fetch()));
     expect(size.limit).toBe(25);
   });
 
@@ -105,11 +113,12 @@ describe('the size of pages', () => {
     const { size, service, fetch, fetchPage } = sizedList({ accepts: 12 });
     const late = Promise.withResolvers<never>();
     let requests = 0;
-    const slow = size.fetching((after, first) => {
+    const slowly: FetchPage = (after, first) => {
       requests += 1;
       return requests === 1 ? late.promise : fetchPage(after, first);
-    })(null, 50);
-    await fetch(null, 50);
+    };
+    const slow = readPage({ size, fetchPage: slowly }, null, 50);
+    await fetch();
     service.accepts = 50;
     late.reject(new SizeRefusedError('The page costs too much.'));
     await slow;
@@ -118,7 +127,7 @@ describe('the size of pages', () => {
 
   test('is learned from a page that the service cuts, and not from the number of records', async () => {
     const { size, fetch } = sizedList({ limit: 20 });
-    await fetch(null, 50);
+    await fetch();
     expect(size.limit).toBe(20);
   });
 });
@@ -214,7 +223,7 @@ const indexOf = (pages: number) => {
   const builder = new IndexBuilder();
   for (let number = 0; number < pages; number += 1) {
     const ids = Array.from({ length: 40 }, (_, index) => `${number}-${index}`);
-    builder.add(new ReadPage(`c${number}`, pageOf(ids)));
+    builder.add(readPageOf(`c${number}`, ids));
   }
   return builder.finish()!;
 };

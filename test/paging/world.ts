@@ -7,11 +7,17 @@ import {
 import type { Position } from '../../src/paging/cursor.ts';
 import { endOf } from '../../src/paging/drain.ts';
 import { walkList, type WalkedPage, type WalkOptions } from '../../src/paging/walk.ts';
+import { hashIds } from '../../src/paging/identities.ts';
 import { LookUps, type LookUpList } from '../../src/paging/look-up.ts';
 import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
 import { PageIndexes } from '../../src/paging/page-index.ts';
 import { PageSize } from '../../src/paging/page-size.ts';
-import { PageFailedError, type FetchPage, type Page } from '../../src/paging/page.ts';
+import {
+  PageFailedError,
+  type FetchPage,
+  type Page,
+  type ReadPage,
+} from '../../src/paging/page.ts';
 import { SharedWalks } from '../../src/paging/shared-walk.ts';
 import { Totals } from '../../src/paging/totals.ts';
 import { WalkSlots } from '../../src/paging/walk-slots.ts';
@@ -244,6 +250,11 @@ export async function recordsOf<R>(
     return { records, end, error: orThrow(error as Error) };
   }
   return { records, end, error: undefined };
+}
+
+/** A page of records that are their own ids, behind a cursor. */
+export function readPageOf(after: string | null, ids: readonly string[]): ReadPage {
+  return { ...pageOf(ids), after, identities: hashIds(ids) };
 }
 
 /** A page of records that are their own ids. */
