@@ -8,18 +8,17 @@ interface Turn {
   readonly group?: object;
   /** Aborting it refuses the entry with the abort reason. */
   readonly signal: AbortSignal;
-  /** The time, by `clock.elapsed`, at which the entry is refused. It may move later during the wait. */
-  readonly until: () => number;
+  /** The entry is refused after this time, ms. */
+  readonly patience: number;
+  /** Whether the entry is not refused then, but waits as long as it takes. Default: no. */
+  readonly isPatient?: () => boolean;
 }
 
 interface Waiting {
   readonly owner: string;
   readonly group: object;
-  readonly until: () => number;
   /** Ends the wait and uses a turn: the owner's next entry goes behind those of all other owners. */
   begin(): void;
-  /** Ends the wait without using a turn: the owner keeps its place. */
-  refuse(reason: unknown): void;
 }
 
 /**
@@ -32,14 +31,12 @@ export class Queue {
   // Maps and sets keep insertion order: the first owner, its first group and that group's first entry have the next
   // turn.
   readonly #owners = new Map<string, Map<object, Set<Waiting>>>();
-  readonly #clock: Pick<Clock, 'elapsed' | 'sleep'>;
+  readonly #clock: Pick<Clock, 'timer'>;
   readonly #tooLate: () => Error;
   #size = 0;
-  /** The running timer: when it fires, by `clock.elapsed`, and its restart. Undefined if no timer is running. */
-  #timer: { readonly until: number; readonly restart: AbortController } | undefined;
 
   /** @param tooLate makes the error for an entry that waited too long */
-  constructor(clock: Pick<Clock, 'elapsed' | 'sleep'>, tooLate: () => Error) {
+  constructor(clock: Pick<Clock, 'timer'>, tooLate: () => Error) {
     this.#clock = clock;
     this.#tooLate = tooLate;
   }
@@ -60,44 +57,47 @@ export class Queue {
    *
    * @throws the abort reason of the signal, and `tooLate`
    */
-  wait({ owner, group, signal, until }: Turn): Promise<void> {
+  wait({ owner, group, signal, patience, isPatient = () => false }: Turn): Promise<void> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const end = (hadTurn: boolean) => {
       this.#remove(waiting, hadTurn);
       signal.removeEventListener('abort', leave);
+      stopTimer();
     };
     const waiting: Waiting = {
       owner,
       group: group ?? promise,
-      until,
       begin: () => {
         end(true);
         resolve();
       },
-      refuse: (reason) => {
-        end(false);
-        reject(reason);
-      },
     };
-    const leave = () => waiting.refuse(signal.reason);
+    // The owner keeps its place.
+    const refuse = (reason: unknown) => {
+      end(false);
+      reject(reason);
+    };
+    const leave = () => refuse(signal.reason);
     this.#add(waiting);
     signal.addEventListener('abort', leave);
-    if (!this.#timer) void this.#refuseLate();
-    else if (until() < this.#timer.until) this.#timer.restart.abort(RESTARTED);
+    const stopTimer = this.#clock.timer(patience, () => {
+      if (!isPatient()) refuse(this.#tooLate());
+    });
     return promise;
   }
 
   /** Begins the entry that has the next turn. @returns whether there was one */
   begin(): boolean {
-    const [next] = this.#inOrder();
-    next?.begin();
-    return next !== undefined;
-  }
-
-  *#inOrder(): Generator<Waiting, void, undefined> {
-    for (const groups of this.#owners.values())
-      for (const entries of groups.values()) yield* entries;
+    for (const groups of this.#owners.values()) {
+      for (const entries of groups.values()) {
+        for (const next of entries) {
+          next.begin();
+          return true;
+        }
+      }
+    }
+    return false;
   }
 
   #add(waiting: Waiting): void {
@@ -116,32 +116,8 @@ export class Queue {
     this.#size -= 1;
     moveBehind(groups, group, entries, hadTurn);
     moveBehind(this.#owners, owner, groups, hadTurn);
-    if (this.#size === 0) this.#timer?.restart.abort(RESTARTED);
-  }
-
-  /** Uses one timer for all entries: most begin soon, and stopping a timer for each would cost more than the wait. */
-  async #refuseLate(): Promise<void> {
-    for (;;) {
-      const now = this.#clock.elapsed();
-      let next = Infinity;
-      for (const waiting of this.#inOrder()) {
-        const until = waiting.until();
-        if (until <= now) waiting.refuse(this.#tooLate());
-        else next = Math.min(next, until);
-      }
-      if (next === Infinity) break;
-      this.#timer = { until: next, restart: new AbortController() };
-      await this.#clock.sleep(next - now, this.#timer.restart.signal).catch(() => {});
-    }
-    this.#timer = undefined;
   }
 }
-
-/** Created once: a new exception, with its stack trace, would cost more than the wait. */
-const RESTARTED = new DOMException(
-  'The timer is set to an earlier time, or not needed.',
-  'AbortError',
-);
 
 /** Removes a part that became empty. Moves any other part to the end if it used its turn. */
 function moveBehind<K, P extends { readonly size: number }>(

@@ -9,7 +9,7 @@ test('owners take turns, and so do the groups of an owner; one that leaves keeps
   const leaving = new AbortController();
   const { signal } = new AbortController();
   const wait = (entry: string, group?: object, leaves = signal) => {
-    const turn = { owner: entry[0]!, signal: leaves, until: () => Infinity };
+    const turn = { owner: entry[0]!, signal: leaves, patience: Infinity };
     return queue.wait(group ? { ...turn, group } : turn).then(() => begun.push(entry));
   };
   const many = {};

@@ -230,14 +230,13 @@ async function readKnown<R>(
 
 /** Returns where to begin for this many records in front of a border, and how many records that is with the border. */
 function pagesBefore(index: PageIndex, border: string | null, count: number) {
-  const { pages } = index;
   const at =
-    border === null ? { page: pages.length, offset: 0 } : positionsIn(index, [border]).get(border);
+    border === null ? { page: index.length, offset: 0 } : positionsIn(index, [border]).get(border);
   if (!at) return undefined;
   let records = at.offset;
   let { page } = at;
-  while (page > 0 && records < count) records += pages[(page -= 1)]!.count;
-  return { after: pages[page]?.after ?? null, records: records + 1 };
+  while (page > 0 && records < count) records += index[(page -= 1)]!.hashes.length;
+  return { after: index[page]?.after ?? null, records: records + 1 };
 }
 
 /** Returns the last records in front of a border, or of the whole walk. */

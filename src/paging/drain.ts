@@ -57,12 +57,6 @@ export async function* drain<R>(
   }
 }
 
-/** What all drains of the gateway share. */
-interface Drains {
-  readonly walks: SharedWalks;
-  readonly slots: WalkSlots;
-}
-
 interface SharedDrainOptions<R> extends ReaderOptions, Omit<WalkTurn, 'signal'> {
   /** Names list, filters, selection, position and limit. Undefined: the walk has one reader, who decides its pace. */
   readonly name: string | undefined;
@@ -75,7 +69,7 @@ interface SharedDrainOptions<R> extends ReaderOptions, Omit<WalkTurn, 'signal'> 
 
 /** Walks a list in its turn, together with equal drains. A walk of one page needs no turn. */
 export function walkTogether<R>(
-  { walks, slots }: Drains,
+  { walks, slots }: { readonly walks: SharedWalks; readonly slots: WalkSlots },
   { name, listFor, position, limit, caller, operation, ...reader }: SharedDrainOptions<R>,
 ): WalkedPages<R> {
   const begin = (readers: WalkReaders) => {
@@ -115,7 +109,7 @@ export function limitExceeded(max: number, facts?: DrainFacts): GraphQLError {
 }
 
 /**
- * Returns the error of a read that failed after its first records, with the facts needed to resume it. An error of the
+ * Returns the error of a drain that failed after its first records, with what is needed to resume it. An error of the
  * gateway, such as a stalled list or a budget that is used up, keeps its code.
  */
 function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
@@ -123,36 +117,24 @@ function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
   // The message of another error may contain details that callers must not see.
   const known = cause instanceof GraphQLError ? cause : undefined;
   const why = known ? `: ${messageForCallers(known)}` : '.';
-  const isOfService = cause !== error;
-  const code = isOfService || !known ? undefined : knownCode(known.extensions['code']);
-  const isOurs = code !== undefined && code !== 'OTHER';
+  const extensions = known?.extensions ?? {};
+  const code = cause === error ? knownCode(extensions['code']) : 'OTHER';
   const ended = `The drain ended after ${facts.drained} records`;
-  return isOurs
-    ? codedError(code, `${ended}${why} ${nextSteps(facts)}`, {
-        extensions: { ...known!.extensions, ...facts },
-      })
-    : codedError(
-        'DRAIN_INTERRUPTED',
-        `${ended}, because a page could not be read${why} ${nextSteps(facts)}`,
-        {
-          extensions: {
-            ...keptOf(known),
-            ...facts,
-            reason: known?.extensions['code'] ?? null,
-          },
-          cause,
-        },
-      );
+  if (code !== 'OTHER') {
+    const message = `${ended}${why} ${nextSteps(facts)}`;
+    return codedError(code, message, { extensions: { ...extensions, ...facts } });
+  }
+  const kept = Object.entries(extensions).filter(([name]) => KEPT.includes(name));
+  const reason = extensions['code'] ?? null;
+  return codedError(
+    'DRAIN_INTERRUPTED',
+    `${ended}, because a page could not be read${why} ${nextSteps(facts)}`,
+    { extensions: { ...Object.fromEntries(kept), ...facts, reason }, cause },
+  );
 }
 
-/** When to try again, the limit that was reached, and an error that the service returned as data. */
+/** What stays of the error of a page: when to try again, the limit that was reached, and an error returned as data. */
 const KEPT = ['retryAfter', 'limit', 'result'];
-
-/** Returns what an interrupted drain keeps of the error of a page. */
-function keptOf(error: GraphQLError | undefined): Record<string, unknown> {
-  const extensions = Object.entries(error?.extensions ?? {});
-  return Object.fromEntries(extensions.filter(([name]) => KEPT.includes(name)));
-}
 
 /** Says what the caller can do now. Resuming behind records that the caller never got would lose them silently. */
 function nextSteps({ drained }: DrainFacts): string {

@@ -79,7 +79,7 @@ export class LookUps {
     caller: LookUpCaller,
   ): Promise<ReadonlyMap<string, LookedUp<R>>> {
     const lookUp = new LookUp(list, ids);
-    const index = list.indexes.get(list.name)?.pages;
+    const index = list.indexes.get(list.name);
     const walked = this.#walked.get(list.name);
     if (index) {
       await lookUp.readAround(index);
@@ -95,7 +95,7 @@ export class LookUps {
   #provesMissing(walked: Walked | undefined, ids: ReadonlySet<string>): boolean {
     if (walked?.ended === undefined) return false;
     const age = this.#options.clock.elapsed() - walked.ended;
-    return age < WALK_AGAIN_MS && positionsIn(walked, ids).size === 0;
+    return age < WALK_AGAIN_MS && positionsIn(walked.pages, ids).size === 0;
   }
 
   /** Call it when a mutation is sent: records that were missing may exist from now on. */
@@ -172,7 +172,7 @@ class LookUp<R> {
    */
   async readAround(pages: readonly WalkedFor[], { isNew = false } = {}): Promise<void> {
     if (isNew) this.#read.clear();
-    const met = positionsIn({ pages }, this.missing);
+    const met = positionsIn(pages, this.missing);
     const pagesAt = (steps: readonly number[]) =>
       [...met]
         .filter(([id]) => this.missing.has(id))

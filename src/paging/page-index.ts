@@ -2,85 +2,66 @@ import { LRUCache } from 'lru-cache';
 import { identityHash } from './identities.ts';
 import type { ReadPage } from './page.ts';
 
-/** What a finished walk remembers of a list: where its pages began, and which records were in them. */
-export interface PageIndex {
-  /** In the order of the list. Never empty. */
-  readonly pages: readonly IndexedPage[];
-}
+/**
+ * What a finished walk remembers of a list: where its pages began, and which records were in them. In the order of the
+ * list, never empty.
+ */
+export type PageIndex = readonly IndexedPage[];
 
 export interface IndexedPage {
   /** The cursor with which the page was requested; null: the start of the list. */
   readonly after: string | null;
   /** The hash of the record that this cursor was made from; null: the start of the list, or unknown. */
   readonly behind: number | null;
-  /** The number of records up to the start of the next page. The service may return more for this cursor. */
-  readonly count: number;
-  /** The hashes of these records. */
+  /**
+   * The hashes of its records up to the start of the next page. The service may return more records for this cursor.
+   */
   readonly hashes: readonly number[];
 }
 
-/** Where a record stood when the list was walked. */
-interface IndexedPosition {
-  /** The number of its page in `PageIndex.pages`. */
-  readonly page: number;
-  /** The offset of the record from the start of the page. */
-  readonly offset: number;
-}
-
-/** Returns where records stood, as far as the index knows them. */
+/** Returns where records stood when the list was walked, as far as these pages know them. */
 export function positionsIn(
-  { pages }: { readonly pages: readonly Pick<IndexedPage, 'hashes'>[] },
+  pages: readonly Pick<IndexedPage, 'hashes'>[],
   ids: Iterable<string>,
-): ReadonlyMap<string, IndexedPosition> {
+): ReadonlyMap<string, { readonly page: number; readonly offset: number }> {
   const wanted = new Map(Array.from(ids, (id) => [identityHash(id), id]));
-  const positions = new Map<string, IndexedPosition>();
+  const positions = new Map<string, { page: number; offset: number }>();
   for (const [page, { hashes }] of pages.entries()) {
+    if (wanted.size === 0) break;
     for (const [offset, hash] of hashes.entries()) {
       const id = wanted.get(hash);
       if (id === undefined) continue;
       positions.set(id, { page, offset });
       wanted.delete(hash);
     }
-    if (wanted.size === 0) break;
   }
   return positions;
 }
 
 /** Builds the index of a walk of a whole list, page by page. */
 export class IndexBuilder {
-  readonly #closed: IndexedPage[] = [];
-  #last: { page: ReadPage; behind: number | null } | undefined;
+  readonly #pages: IndexedPage[] = [];
   #isUsable = true;
 
   /** Adds the next page of the walk, which may overlap with the page before. */
-  add(page: ReadPage): void {
-    const { hashes, areUnique } = page.identities;
+  add({ after, identities: { hashes, areUnique } }: ReadPage): void {
     // Records without unique ids prove no join, so nobody could use the index.
     this.#isUsable &&= areUnique;
     if (!this.#isUsable) return;
-    const last = this.#last;
-    if (!last) {
-      this.#last = { page, behind: null };
-      return;
+    const last = this.#pages.pop();
+    if (last) {
+      const start = last.hashes.indexOf(hashes[0]!);
+      const own = start < 0 ? last.hashes : last.hashes.slice(0, start);
+      // Of two pages that begin with the same record, the later one has the fresher cursor.
+      if (own.length > 0) this.#pages.push({ ...last, hashes: own });
     }
-    const start = last.page.identities.hashes.indexOf(hashes[0]!);
-    const count = start < 0 ? last.page.records.length : start;
-    // Of two pages that begin with the same record, the later one has the fresher cursor.
-    if (count > 0) this.#close(count);
-    this.#last = { page, behind: last.page.identities.hashes[count - 1] ?? null };
+    const behind = this.#pages.at(-1)?.hashes.at(-1) ?? null;
+    this.#pages.push({ after, behind, hashes });
   }
 
   /** @returns undefined if some records have no unique id */
   finish(): PageIndex | undefined {
-    if (!this.#last || !this.#isUsable) return undefined;
-    this.#close(this.#last.page.records.length);
-    return { pages: this.#closed };
-  }
-
-  #close(count: number): void {
-    const { page, behind } = this.#last!;
-    const hashes = page.identities.hashes.slice(0, count);
-    this.#closed.push({ after: page.after, behind, count, hashes });
+    return this.#isUsable && this.#pages.length > 0 ? this.#pages : undefined;
   }
 }
 
@@ -114,6 +95,6 @@ export class PageIndexes {
   }
 }
 
-function costOf({ pages }: PageIndex): number {
+function costOf(pages: PageIndex): number {
   return pages.reduce((sum, { hashes }) => sum + PAGE_COST + hashes.length, LIST_COST);
 }

@@ -1,6 +1,6 @@
 import { joinPages } from './join.ts';
 import type { ReadPage } from './page.ts';
-import { OVERLAP, type IndexedPage, type PageIndex } from './page-index.ts';
+import { OVERLAP, type PageIndex } from './page-index.ts';
 
 /** Smaller pages would consist mostly of overlap, so they are read one after the other. */
 export const SMALLEST_LIMIT = 10;
@@ -8,17 +8,17 @@ export const SMALLEST_LIMIT = 10;
 const MAX_CANDIDATES = 4;
 
 /** @param records the number of records needed */
-export function canReadAhead({ pages }: PageIndex, limit: number, records: number): boolean {
+export function canReadAhead(pages: PageIndex, limit: number, records: number): boolean {
   if (limit < SMALLEST_LIMIT || pages.length < 2 || records <= limit) return false;
   // Pages that begin a full page apart do not overlap: the limit is smaller now, or the service rounds it up. Those that
   // begin less than half a page apart are of a selection with small pages: all records would be read several times.
-  const usable = pages.filter(({ count }) => count < limit && 2 * count >= limit);
+  const usable = pages.filter(({ hashes: { length } }) => length < limit && 2 * length >= limit);
   return usable.length >= pages.length / 2;
 }
 
 /** Reads the pages of an index ahead of the reader, and finds those that continue a page. */
 export class PagesAhead<R> {
-  readonly #pages: readonly IndexedPage[];
+  readonly #pages: PageIndex;
   readonly #concurrency: number;
   readonly #read: (after: string | null) => Promise<ReadPage<R>>;
   /** By the numbers of the pages. Undefined if that failed: the service may refuse the cursor by now. */
@@ -32,7 +32,7 @@ export class PagesAhead<R> {
    * @param read reads a page of the index, as large as the service gives it
    */
   constructor(
-    { pages }: PageIndex,
+    pages: PageIndex,
     after: string | null,
     concurrency: number,
     read: (after: string | null) => Promise<ReadPage<R>>,
@@ -51,8 +51,8 @@ export class PagesAhead<R> {
   /** Requests the pages behind the first one. @param records the number of records needed from the first one on */
   begin(records: number): void {
     if (!this.isIndexed) return;
-    const { count } = this.#pages[this.#met]!;
-    this.#requestNext(this.#concurrency - 1, records - count - OVERLAP);
+    const { hashes } = this.#pages[this.#met]!;
+    this.#requestNext(this.#concurrency - 1, records - hashes.length - OVERLAP);
   }
 
   /**
@@ -81,7 +81,7 @@ export class PagesAhead<R> {
     let before = 0;
     for (let number = from; number < end && before < records; number += 1) {
       void this.#pageOf(number);
-      before += pages[number]!.count;
+      before += pages[number]!.hashes.length;
     }
   }
 
@@ -95,14 +95,14 @@ export class PagesAhead<R> {
   }
 
   /** The next page of the index, and the first ones behind it whose cursors were made from records of this page. */
-  *#candidates(page: ReadPage<R>): Generator<number, void, undefined> {
+  *#candidates({ identities: { hashes } }: ReadPage<R>): Generator<number, void, undefined> {
     const pages = this.#pages;
     const next = this.#met + 1;
-    if (this.isIndexed && next < pages.length) yield next;
-    const hashes = new Set<number | null>(page.identities.hashes);
-    let candidates = 1;
+    let candidates = 0;
     for (let number = next; number < pages.length && candidates < MAX_CANDIDATES; number += 1) {
-      if (!hashes.has(pages[number]!.behind)) continue;
+      const { behind } = pages[number]!;
+      const isNext = this.isIndexed && number === next;
+      if (!isNext && (behind === null || !hashes.includes(behind))) continue;
       yield number;
       candidates += 1;
     }

@@ -45,14 +45,10 @@ export class Totals {
    */
   of(list: string, renew: (signal: AbortSignal) => AsyncIterable<unknown>): number | undefined {
     const kept = this.#totals.get(list);
-    if (!kept) return undefined;
-    const age = this.#clock.elapsed() - kept.since;
-    if (age >= 2 * this.#keptMs) {
-      this.#totals.delete(list);
-      return undefined;
-    }
-    if (age >= this.#keptMs) void this.#countInBackground(list, renew);
-    return kept.total;
+    const age = this.#clock.elapsed() - (kept?.since ?? -Infinity);
+    if (age >= 2 * this.#keptMs) return undefined;
+    if (age >= this.#keptMs && !this.#counting.has(list)) void this.#count(list, renew);
+    return kept?.total;
   }
 
   /** Call it when a walk of a whole list begins. @returns takes the number of records at its end */
@@ -71,11 +67,10 @@ export class Totals {
     this.#totals.clear();
   }
 
-  async #countInBackground(
+  async #count(
     list: string,
     renew: (signal: AbortSignal) => AsyncIterable<unknown>,
   ): Promise<void> {
-    if (this.#counting.has(list)) return;
     this.#counting.add(list);
     const { signal } = this.#ending;
     try {

@@ -18,16 +18,14 @@ const PATIENCE_MS = 30_000;
 /** Limits the number of current walks. The others wait, in the order of turns. */
 export class WalkSlots {
   readonly #max: number;
-  readonly #clock: Clock;
   readonly #queue: Queue;
   /** Operations that had a slot: what they have read would be lost, so their other walks wait as long as it takes. */
   readonly #begun = new WeakSet<object>();
   #taken = 0;
 
   /** @param max walks at a time */
-  constructor(max: number, clock: Clock) {
+  constructor(max: number, clock: Pick<Clock, 'timer'>) {
     this.#max = max;
-    this.#clock = clock;
     this.#queue = new Queue(clock, () => tooLate(max));
   }
 
@@ -48,9 +46,8 @@ export class WalkSlots {
     signal.throwIfAborted();
     if (this.#taken < this.#max) this.#taken += 1;
     else {
-      const late = this.#clock.elapsed() + PATIENCE_MS;
-      const until = () => (this.#begun.has(group) ? Infinity : late);
-      await this.#queue.wait({ owner, group, signal, until });
+      const isPatient = () => this.#begun.has(group);
+      await this.#queue.wait({ owner, group, signal, patience: PATIENCE_MS, isPatient });
     }
     this.#begun.add(group);
   }

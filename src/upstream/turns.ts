@@ -38,8 +38,7 @@ export function createTurns({ concurrency, clock }: { concurrency: number; clock
         return unsent(queueFull());
       }
       try {
-        const until = clock.elapsed() + PATIENCE_MS;
-        await queue.wait({ owner: caller, signal, until: () => until });
+        await queue.wait({ owner: caller, signal, patience: PATIENCE_MS });
       } catch (error) {
         if (signal.aborted) throw error;
         return unsent(error as GraphQLError);
