@@ -3,47 +3,41 @@ import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
 import { listen } from '../http/listen.ts';
 import { adminHandler } from '../http/admin.ts';
-import { openGateway, type CloseAtEnd, type Setup } from '../setup/open-gateway.ts';
+import type { Gateway } from '../gateway.ts';
+import { openGateway, type Setup } from '../setup/open-gateway.ts';
 import { createLog } from '../telemetry/log.ts';
-import type { Metrics } from '../telemetry/telemetry.ts';
 import { loadGatewayConfig } from './gateway-config-file.ts';
 import { stopped, type Terminal } from './terminal.ts';
 
 /** Serves the gateway until the process is asked to stop. */
 export async function serve(_options: object, terminal: Terminal): Promise<void> {
-  const config = readConfig(terminal.env, 'server');
-  const log = await createLog({
-    level: config.logLevel,
-    isJson: config.production,
-    colors: terminal.stdout.isTTY === true,
-    destination: terminal.stdout,
-  });
+  const { env, clock, stdout, stop } = terminal;
+  const config = readConfig(env, 'server');
+  const { logLevel: level, production: isJson, shutdownDelayMs } = config;
+  const log = await createLog({ level, isJson, destination: stdout });
   terminal.onExit(() => log.flush());
   await using parts = new AsyncDisposableStack();
-  const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   const added = await loadGatewayConfig(config);
   if (added) log.info({ file: added.source }, 'configuration file loaded');
-  const { env, clock } = terminal;
-  const setup: Setup = { config, added, env, clock, log, closeAtEnd };
+  const setup: Setup = { config, added, env, clock, log, parts };
   const gateway = await openGateway(setup);
   await listenAdmin(gateway.metrics, setup);
-  const server = closeAtEnd(
-    await listen(gateway.handler, {
-      host: config.host,
-      port: config.port,
-      onFull: () => log.warn(TOO_MANY_CONNECTIONS),
-    }),
-  );
+  const { host, port } = config;
+  const onFull = () => log.warn(TOO_MANY_CONNECTIONS);
+  const server = await listen(gateway.handler, { host, port, onFull });
+  parts.defer(() => server.close());
   announce(server.url, setup, terminal);
-  await stopped(terminal.stop);
+  await stopped(stop);
   // From now on `/ready` replies 503, and each answer is the last one of its connection.
   gateway.sayNotReady();
   server.keepNoConnections();
-  const ms = config.shutdownDelayMs;
-  if (ms > 0) {
+  if (shutdownDelayMs > 0) {
     // Balancers go on sending requests until `/ready` has failed.
-    log.info({ ms }, 'asked to stop: /ready fails, and requests are still accepted for a while');
-    await systemClock.sleep(ms);
+    log.info(
+      { ms: shutdownDelayMs },
+      'asked to stop: /ready fails, and requests are still accepted for a while',
+    );
+    await systemClock.sleep(shutdownDelayMs);
   }
   log.info('stopping: requests in flight have 10 s to finish, and a token pair is saved first');
   gateway.stopRefreshing();
@@ -76,12 +70,16 @@ const SANDBOX_NOTICE = `  ***  SANDBOX  ***  The people served here are made up.
  *
  * @throws Error with a message for the operator
  */
-async function listenAdmin(metrics: Metrics, { config, log, closeAtEnd }: Setup): Promise<void> {
+async function listenAdmin(
+  metrics: Gateway['metrics'],
+  { config, log, parts }: Setup,
+): Promise<void> {
   const { adminHost: host, adminPort: port } = config;
   const ofProcess = new Registry();
   collectDefaultMetrics({ register: ofProcess });
   const text = async () => (await metrics.text()) + (await ofProcess.metrics());
   const handler = adminHandler({ ...metrics, text }, log);
-  const admin = closeAtEnd(await listen(handler, { host, port, maxConnections: 64 }));
+  const admin = await listen(handler, { host, port, maxConnections: 64 });
+  parts.defer(() => admin.close());
   log.info({ url: `${admin.url}/metrics` }, 'metrics');
 }

@@ -100,7 +100,7 @@ export async function createExecutor(options: ExecutorOptions): Promise<ServiceE
 /** Reads the settings, and opens the log. */
 async function setUp(
   { settings, log: programLog }: ExecutorOptions,
-  opening: AsyncDisposableStack,
+  parts: AsyncDisposableStack,
   purpose: 'gateway' | 'executor',
 ): Promise<Setup> {
   const env = textsOf(settings);
@@ -111,18 +111,12 @@ async function setUp(
     : await createLog({
         level: env['LOG_LEVEL'] ? config.logLevel : 'warn',
         isJson: true,
-        colors: false,
         destination: process.stderr,
       });
-  const closeAtEnd: Setup['closeAtEnd'] = (part) => opening.adopt(part, close);
-  return { config, env: process.env, clock: systemClock, log, closeAtEnd };
+  return { config, env: process.env, clock: systemClock, log, parts };
 }
 
 function textsOf(settings: Settings): Record<string, string> {
   const entries = Object.entries(settings).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
-}
-
-function close(part: { close(): Promise<void> }): Promise<void> {
-  return part.close();
 }

@@ -4,26 +4,16 @@ interface LogOptions {
   readonly level: string;
   /** Whether lines are JSON as pino writes them; otherwise they are for people. */
   readonly isJson: boolean;
-  readonly colors: boolean;
-  readonly destination: DestinationStream & NodeJS.WritableStream;
+  readonly destination: DestinationStream & NodeJS.WritableStream & { readonly isTTY?: boolean };
 }
 
-export async function createLog(options: LogOptions): Promise<Logger> {
-  const { level, isJson, colors, destination } = options;
+export async function createLog({ level, isJson, destination }: LogOptions): Promise<Logger> {
   const settings = { level, serializers: { err: describe } };
   if (isJson) return pino(settings, collecting(destination));
   const { default: pretty } = await import('pino-pretty');
-  const stream = pretty({
-    destination,
-    colorize: colors,
-    sync: true,
-    ignore: 'pid,hostname',
-    singleLine: true,
-    // pino-pretty writes a message as it is, so a line feed in it could begin a forged line.
-    messageFormat: ({ msg }) =>
-      typeof msg === 'string' ? JSON.stringify(msg).slice(1, -1).replaceAll('\\"', '"') : '',
-  });
-  return pino(settings, stream);
+  const colorize = destination.isTTY === true;
+  const lines = { destination, colorize, sync: true, ignore: 'pid,hostname', singleLine: true };
+  return pino(settings, pretty(lines));
 }
 
 /** Returns a log of another program that describes errors like `createLog` does. */

@@ -4,18 +4,7 @@ import type { EngineTelemetry } from '../engine/shared.ts';
 import { TROUBLES, type TokenHealth } from '../tokens/health.ts';
 import type { UpstreamTelemetry } from '../upstream/telemetry.ts';
 import type { Waiting } from '../upstream/turns.ts';
-import { requestCause, requestTelemetry } from './requests.ts';
-
-interface TelemetryParts {
-  readonly version: string;
-  readonly log: Logger;
-}
-
-export interface Metrics {
-  readonly contentType: string;
-  /** In the text format of Prometheus. */
-  text(): Promise<string>;
-}
+import { requestTelemetry } from './requests.ts';
 
 export type Telemetry = ReturnType<typeof createTelemetry>;
 
@@ -24,7 +13,7 @@ export type Telemetry = ReturnType<typeof createTelemetry>;
  * gets its interface once, at the start; its metrics exist only from then on. Reports contain no personal data and no
  * secrets, and callers cannot decide the number of series.
  */
-export function createTelemetry({ version, log }: TelemetryParts) {
+export function createTelemetry({ version, log }: { version: string; log: Logger }) {
   const registry = new Registry();
   new Gauge({
     name: 'recruiting_build_info',
@@ -33,12 +22,11 @@ export function createTelemetry({ version, log }: TelemetryParts) {
     registers: [registry],
   }).set({ version }, 1);
   return {
-    metrics: {
-      contentType: registry.contentType,
-      text: () => registry.metrics(),
-    } satisfies Metrics,
+    /** In the text format of Prometheus. */
+    metrics: { contentType: registry.contentType, text: () => registry.metrics() },
     requests: () => requestTelemetry(log, registry),
     upstream: (waiting: () => Waiting) => upstreamTelemetry(waiting, log, registry),
+    /** @param load the present numbers of drains and of bytes */
     reading: (load: ReadingLoad) => readingTelemetry(load, registry),
     /** @param health returns undefined while there are no tokens */
     tokens: (health: () => TokenHealth | undefined) => tokenTelemetry(health, registry),
@@ -76,18 +64,15 @@ function upstreamTelemetry(
     registers: [registry],
   });
   return {
-    sending: (sender) => {
-      const cause = requestCause(sender);
+    sending: (cause) => {
       const begun = performance.now();
-      if (cause) cause.cost.upstreamRequests += 1;
+      if (cause) cause.upstreamRequests += 1;
       return {
         headers: cause ? { 'x-request-id': cause.requestId } : {},
         ended: (outcome, err) => {
           requests.inc({ outcome });
           duration.observe((performance.now() - begun) / 1000);
-          if (!err) return;
-          const facts = { requestId: cause?.requestId, err };
-          log.debug(facts, 'a request to the service got no usable answer');
+          if (err) log.debug({ requestId: cause?.requestId, err }, NO_ANSWER);
         },
       };
     },
@@ -107,6 +92,8 @@ function upstreamTelemetry(
     },
   };
 }
+
+const NO_ANSWER = 'a request to the service got no usable answer';
 
 interface ReadingLoad {
   readonly drains: () => { readonly running: number; readonly waiting: number };
@@ -139,8 +126,7 @@ function readingTelemetry(
   return {
     pageRead: (cause) => {
       pages.inc();
-      const cost = requestCause(cause)?.cost;
-      if (cost) cost.pages += 1;
+      if (cause) cause.pages += 1;
     },
   };
 }

@@ -9,11 +9,12 @@ const HOSTILE = 'a\u001B[31mb\nINFO: forged\rc "d" \\';
 
 test.each([true, false])(
   'readable lines contain no control characters either, apart from their own colours (%j), and no text looks like another line',
-  async (colors) => {
+  async (isTTY) => {
     const { writes, destination } = recorder();
-    const log = await createLog({ level: 'info', destination, isJson: false, colors });
-    log.info({ path: HOSTILE }, HOSTILE);
-    log.error({ err: new Error(HOSTILE) }, HOSTILE);
+    const terminal = Object.assign(destination, { isTTY });
+    const log = await createLog({ level: 'info', destination: terminal, isJson: false });
+    log.info({ path: HOSTILE }, 'served');
+    log.error({ err: new Error(HOSTILE) }, 'failed');
     log.flush();
     const text = writes.join('');
     expect(stripVTControlCharacters(text)).not.toMatch(/[\p{Cc}--\n]/v);
@@ -48,7 +49,7 @@ test.each<[string, Error, object]>([
 
 test('lines are written together, and the remaining ones in their order at the end', async () => {
   const { writes, destination } = recorder();
-  const log = await createLog({ level: 'info', destination, isJson: true, colors: false });
+  const log = await createLog({ level: 'info', destination, isJson: true });
   log.info('one');
   log.warn('two');
   expect(writes).toEqual([]);
