@@ -6,10 +6,10 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { Sealer } from './seal.ts';
 import type { State } from './state.ts';
-import { StoreUnavailable } from './store.ts';
+import { openState, sealState, StoreUnavailable } from './store.ts';
 
 /**
  * The folder for pairs that were received and are not in the store yet, each in a file of its own. Whoever has saved what
@@ -39,8 +39,6 @@ export type Unsaved =
   | { readonly path: string; readonly received: State }
   | { readonly path: string; readonly why: string };
 
-const FILE = /^unsaved-[\w-]+\.json$/;
-
 /** @param folder on a disk that outlives the process, such as that of the SQLite store */
 export function emergencyIn(folder: string, sealer: Sealer): Emergency {
   const pathOf = ({ id, generation }: Pick<State, 'id' | 'generation'>) =>
@@ -48,56 +46,45 @@ export function emergencyIn(folder: string, sealer: Sealer): Emergency {
   return {
     pathOf,
     put: (received) => {
+      const path = pathOf(received);
       try {
-        write(pathOf(received), sealer.seal(JSON.stringify(received)));
+        mkdirSync(folder, { recursive: true, mode: 0o700 });
+        // A crash leaves either the whole file or none of this name.
+        writeFileSync(`${path}.part`, sealState(received, sealer), { mode: 0o600, flush: true });
+        renameSync(`${path}.part`, path);
         return true;
       } catch {
         return false;
       }
     },
     read: () => filesIn(folder).flatMap((file) => open(join(folder, file), sealer) ?? []),
-    remove: removeFile,
+    remove: (path) => {
+      try {
+        unlinkSync(path);
+      } catch {
+        // It was never written, or was removed by another process that saved the same pair.
+      }
+    },
   };
-}
-
-/** A crash leaves either the whole file or none of this name. */
-function write(path: string, text: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const part = `${path}.part`;
-  writeFileSync(part, text, { mode: 0o600, flush: true });
-  renameSync(part, path);
-}
-
-function removeFile(path: string): void {
-  try {
-    unlinkSync(path);
-  } catch {
-    // It was never written, or was removed by another process that saved the same pair.
-  }
 }
 
 function filesIn(folder: string): string[] {
   try {
-    return readdirSync(folder).filter((file) => FILE.test(file));
+    return readdirSync(folder).filter((file) => /^unsaved-[\w-]+\.json$/.test(file));
   } catch (error) {
     const { code } = error as { code?: string };
     if (code === 'ENOENT') return [];
-    throw new StoreUnavailable(
-      `the folder of its emergency files, ${folder}, cannot be read (${code})`,
-      { cause: error },
-    );
+    const message = `the folder of its emergency files, ${folder}, cannot be read (${code})`;
+    throw new StoreUnavailable(message, { cause: error });
   }
 }
 
 function open(path: string, sealer: Sealer): Unsaved | undefined {
   try {
-    const text = sealer.open(readFileSync(path, 'utf8'));
-    return { path, received: JSON.parse(text) as State };
+    return { path, received: openState(readFileSync(path, 'utf8'), sealer) };
   } catch (error) {
+    const { code, message: why } = error as Error & { code?: string };
     // Another process of this folder has saved its pair since the folder was listed.
-    if ((error as { code?: string }).code === 'ENOENT') return undefined;
-    // The message of JSON.parse would quote the text.
-    const why = error instanceof SyntaxError ? 'it is damaged' : (error as Error).message;
-    return { path, why };
+    return code === 'ENOENT' ? undefined : { path, why };
   }
 }

@@ -13,17 +13,11 @@ export interface TokenService {
   /**
    * Asks whether the service accepts an access token. Never rejects. Without it, `invalid_grant` is never taken for a
    * refresh that was too early: it means that the refresh token is spent or revoked.
-   */
-  check?(accessToken: string): Promise<Verdict>;
-}
-
-/** The recruiting service. */
-export interface RecruitingTokens extends TokenService {
-  /**
+   *
    * @param asCaller sends a query instead, which can be refused although the token is accepted: its account may have lost
    * rights. Default: false
    */
-  check(accessToken: string, asCaller?: boolean): Promise<Verdict>;
+  check?(accessToken: string, asCaller?: boolean): Promise<Verdict>;
 }
 
 /** How one exchange of a refresh token ended. Only after `unclear` it is unknown whether the token is spent. */
@@ -67,21 +61,23 @@ const CHECK_MS = 10_000;
 const GRACE_MS = 1_000;
 const DEFAULT_RETRY_AFTER = 60;
 
-export function tokenService({ baseUrl, agent, http, answerMs }: ServiceAddress): RecruitingTokens {
-  const url = new URL(`${baseUrl}/oauth/token`);
+/** The addresses of the recruiting service. */
+export function tokenService({ baseUrl, agent, http, answerMs }: ServiceAddress) {
   return {
     exchange: exchangeAt({
-      url,
+      url: new URL(`${baseUrl}/oauth/token`),
       headers: agentHeaders(agent),
       http,
       answerMs,
       settings: 'RECRUITING_URL, RECRUITING_AGENT',
     }),
-    check: async (accessToken, asCaller = false) => {
+    check: async (accessToken: string, asCaller = false): Promise<Verdict> => {
       const headers = { ...agentHeaders(agent), authorization: `Bearer ${accessToken}` };
-      const { status, text, flaw } = await (asCaller
-        ? send(http, new URL(`${baseUrl}/graphql`), queryWith(headers), CHECK_MS)
-        : send(http, new URL(`${baseUrl}/auth_check`), { headers }, CHECK_MS));
+      const [path, request] = asCaller
+        ? ['graphql', { headers: { ...headers, ...JSON_TYPES }, body: QUERY }]
+        : ['auth_check', { headers }];
+      const reply = await send(http, new URL(`${baseUrl}/${path}`), request, CHECK_MS);
+      const { status, text, flaw } = reply;
       if (status === 204 || status === 200) return { kind: 'works' };
       const { type, detail } = (parseJson(text) ?? {}) as { type?: unknown; detail?: unknown };
       // The 403 of a firewall is a page, and says nothing about the token.
@@ -89,8 +85,13 @@ export function tokenService({ baseUrl, agent, http, answerMs }: ServiceAddress)
       if (!isRefused) return { kind: 'unclear', why: flaw ?? `status ${status}` };
       return { kind: 'refused', detail: typeof detail === 'string' ? detail : `status ${status}` };
     },
-  };
+  } satisfies TokenService;
 }
+
+export type RecruitingTokens = ReturnType<typeof tokenService>;
+
+const QUERY = '{"query":"{ __typename }"}';
+const JSON_TYPES = { 'content-type': 'application/json', accept: 'application/json' };
 
 /** A token endpoint (RFC 6749, 3.2), and what is sent to it beside the refresh token. */
 interface TokenEndpoint {
@@ -122,35 +123,23 @@ export interface ClientCredentials {
 
 /** Exchanges refresh tokens at any token endpoint. */
 export function exchangeAt(endpoint: TokenEndpoint): TokenService['exchange'] {
-  const { url, http, headers, client, fields, settings, answerMs = ANSWER_MS } = endpoint;
+  const { url, http, client, settings, answerMs = ANSWER_MS } = endpoint;
   const credentials = credentialsOf(client);
+  const headers = { ...FORM, ...endpoint.headers, ...credentials.headers };
   return async (pair, maySend) => {
     let isSent = false;
-    const guarded = http.compose(
-      beforeWriting(() => {
-        if (isSent || !maySend()) return false;
-        isSent = true;
-        return true;
-      }),
-    );
+    const guarded = http.compose(beforeWriting(() => !isSent && (isSent = maySend())));
     const body = new URLSearchParams({
-      ...fields,
+      ...endpoint.fields,
       ...credentials.fields,
       grant_type: 'refresh_token',
       refresh_token: pair.refreshToken,
     });
-    const request = {
-      method: 'POST' as const,
-      headers: { ...FORM, ...headers, ...credentials.headers },
-      body: String(body),
-    };
-    const reply = await send(guarded, url, request, answerMs);
-    if (!isSent) {
-      const { flaw = TOO_LATE } = reply;
-      const advice = `nothing was sent, so check ${settings}, the network, HTTPS_PROXY and NODE_EXTRA_CA_CERTS`;
-      return { kind: 'unsent', why: flaw === TOO_LATE ? flaw : `${flaw}: ${advice}` };
-    }
-    return judge(pair, reply, endpoint);
+    const reply = await send(guarded, url, { headers, body: String(body) }, answerMs);
+    if (isSent) return judge(pair, reply, endpoint);
+    const { flaw = TOO_LATE } = reply;
+    const advice = `nothing was sent, so check ${settings}, the network, HTTPS_PROXY and NODE_EXTRA_CA_CERTS`;
+    return { kind: 'unsent', why: flaw === TOO_LATE ? flaw : `${flaw}: ${advice}` };
   };
 }
 
@@ -162,13 +151,11 @@ function credentialsOf(client: ClientCredentials | undefined): {
   const { id, secret } = client;
   if (secret === undefined) return { fields: { client_id: id } };
   if (client.in === 'body') return { fields: { client_id: id, client_secret: secret } };
-  const joined = `${formEncoded(id)}:${formEncoded(secret)}`;
-  return { headers: { authorization: `Basic ${Buffer.from(joined).toString('base64')}` } };
-}
-
-/** Both halves of the header are encoded as in a form, so that a colon in one of them does not end it. */
-function formEncoded(value: string): string {
-  return new URLSearchParams([['', value]]).toString().slice(1);
+  // Both halves are encoded as in a form, so that a colon in one of them does not end it.
+  const [user, password] = [id, secret].map((half) =>
+    String(new URLSearchParams([['', half]])).slice(1),
+  );
+  return { headers: { authorization: `Basic ${btoa(`${user}:${password}`)}` } };
 }
 
 const FORM = {
@@ -176,15 +163,6 @@ const FORM = {
   accept: 'application/json',
   'accept-encoding': 'identity',
 };
-
-function queryWith(headers: Record<string, string>) {
-  const type = 'application/json';
-  return {
-    method: 'POST' as const,
-    headers: { ...headers, 'content-type': type, accept: type },
-    body: JSON.stringify({ query: '{ __typename }' }),
-  };
-}
 
 /** The headers of all requests about tokens. */
 export function agentHeaders(agent: string) {
@@ -203,21 +181,20 @@ function judge(sent: Pair, reply: Reply, endpoint: TokenEndpoint): Exchange {
     return { kind: 'granted', pair, ...(!isExpected && { flaw: 'no new refresh token' }) };
   }
   const { error } = (document ?? {}) as { readonly error?: unknown };
+  const named = typeof error === 'string' ? error : '';
   // A code is quoted, and nothing else: a description may repeat what was sent.
-  const code = typeof error === 'string' && /^[a-z_]{1,40}$/.test(error) ? ` (${error})` : '';
+  const code = /^[a-z_]{1,40}$/.test(named) ? ` (${named})` : '';
   const why = `${flaw ?? `status ${status}`}${code}`;
   // Some services refuse an early refresh with a 403.
   const isRefusal = status === 400 || status === 403;
-  if (isRefusal && error === 'invalid_grant') return { kind: 'invalid-grant', why };
-  if (status === 429 || isRateLimit(error)) {
-    return {
-      kind: 'unsent',
-      why: `${why}: the service asks to wait`,
-      retryAfter: secondsIn(headers['retry-after']),
-    };
+  if (isRefusal && named === 'invalid_grant') return { kind: 'invalid-grant', why };
+  if (status === 429 || /THROTTL|RATE_LIMIT|TOO_MANY/i.test(named)) {
+    const seconds = Number(headers['retry-after']);
+    const retryAfter =
+      seconds > 0 ? Math.min(seconds, LONGEST_PAUSE_MS / 1000) : DEFAULT_RETRY_AFTER;
+    return { kind: 'unsent', why: `${why}: the service asks to wait`, retryAfter };
   }
-  const isUnseen = status === 400 && REFUSED_UNSEEN.includes(error);
-  if (status === 401 || status === 403 || isUnseen) {
+  if (status === 401 || status === 403 || (status === 400 && REFUSED_UNSEEN.includes(named))) {
     const advice = `the service refuses the request itself, so check ${settings} and the proxy`;
     return { kind: 'unsent', why: `${why}: ${advice}`, isMistake: true };
   }
@@ -227,22 +204,13 @@ function judge(sent: Pair, reply: Reply, endpoint: TokenEndpoint): Exchange {
 const TOO_LATE = 'it was too late to send it';
 
 /** The errors of RFC 6749, 5.2 that refuse a request before its refresh token is used. */
-const REFUSED_UNSEEN: readonly unknown[] = [
+const REFUSED_UNSEEN = [
   'invalid_request',
   'invalid_client',
   'unauthorized_client',
   'unsupported_grant_type',
   'invalid_scope',
 ];
-
-function isRateLimit(error: unknown): boolean {
-  return typeof error === 'string' && /THROTTL|RATE_LIMIT|TOO_MANY/i.test(error);
-}
-
-function secondsIn(header: string | string[] | undefined): number {
-  const seconds = Number(header);
-  return seconds > 0 ? Math.min(seconds, LONGEST_PAUSE_MS / 1000) : DEFAULT_RETRY_AFTER;
-}
 
 /** What arrived. `flaw`: why the answer, or its end, is missing. */
 interface Reply {
@@ -258,10 +226,7 @@ interface Reply {
 export async function send(
   http: Dispatcher,
   url: URL,
-  options: Pick<Dispatcher.RequestOptions, 'headers'> & {
-    readonly method?: 'POST';
-    readonly body?: string;
-  },
+  options: { readonly headers: Record<string, string>; readonly body?: string },
   limitMs: number,
 ): Promise<Reply> {
   const { origin, pathname, search } = url;
@@ -276,7 +241,7 @@ export async function send(
   });
   try {
     const { statusCode, headers, body } = await http.request({
-      method: 'GET',
+      method: options.body === undefined ? 'GET' : 'POST',
       ...options,
       origin,
       path: pathname + search,

@@ -34,7 +34,7 @@ test('a pair in an emergency file is sealed with TOKEN_STORE_KEY, private, and r
 });
 
 test.each<[string, (path: string) => void, typeof sealed, why: string | undefined]>([
-  ['is damaged', (path) => writeFileSync(path, 'plain:{"access-3'), sealed, 'it is damaged'],
+  ['is damaged', (path) => writeFileSync(path, 'plain:{"access-3'), sealed, 'is damaged'],
   ['is sealed with another key', () => {}, other, 'not among the keys'],
   // Listed like a file, and not there once it is opened.
   ['another process has removed', (path) => symlinkSync('nowhere', path), sealed, undefined],
