@@ -97,7 +97,7 @@ async function finishImport(tokens: HeldTokens, { clock }: Terminal): Promise<vo
   const { holder, print } = tokens;
   const { set } = holder.state!;
   let refreshed = await exchange(tokens).catch((error: Error) => error);
-  const wait = dueAt(holder.state!, holder.now, 0) - holder.now;
+  const wait = dueAt(holder.state!, holder.now) - holder.now;
   if (holder.state!.refusals > 0 && wait < SOON_MS) {
     // A second refusal, a few seconds after the first, tells a spent refresh token from clocks that differ.
     await clock.sleep(wait);
@@ -170,7 +170,7 @@ async function exchange({ holder }: HeldTokens, recovers = false): Promise<State
   const { now } = holder;
   const state = holder.state!;
   const isFree = recovers || (state.refusals === 0 && !state.refusesEarly);
-  const wait = (isFree ? state.notBefore : dueAt(state, now, 0)) - now;
+  const wait = (isFree ? state.notBefore : dueAt(state, now)) - now;
   if (wait > 0) {
     throw nothingSent(
       'The service refuses earlier refreshes, has refused this one, or asked for a pause: the next refresh is due in ' +

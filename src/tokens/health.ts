@@ -92,7 +92,7 @@ const LATE_MS = 10 * 60_000;
 const LATE_FOR_CALLERS_MS = 30_000;
 /** A claim or a refusal moves the time when the refresh token is due; it does not help callers after the expiry. */
 function isLate(state: State, now: number): boolean {
-  return now > state.expiresAt + LATE_FOR_CALLERS_MS || now > dueAt(state, now, 0) + LATE_MS;
+  return now > state.expiresAt + LATE_FOR_CALLERS_MS || now > dueAt(state, now) + LATE_MS;
 }
 
 /** What a running gateway reports about its tokens, for metrics. */

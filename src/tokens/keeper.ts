@@ -15,8 +15,6 @@ export interface AccessToken {
 export interface KeeperParts extends HolderParts {
   /** A token link that is imported if the store is empty or its set is lost. */
   readonly link?: { read(): Promise<Pair> } | undefined;
-  /** 0 to 1: replicas with different values do not all refresh at once. Default: a random one */
-  readonly jitter?: number;
   /** Whether the detail of a 401 says that the access token has expired. Default: every 401 does */
   readonly meansExpired?: (detail: string) => boolean;
 }
@@ -52,7 +50,6 @@ export type { TokenKeeper };
 /** Keeps one token set alive: refreshes it ahead of its expiry, and when the service reports that it has expired. */
 class TokenKeeper extends TokenHolder {
   readonly #parts: KeeperParts;
-  readonly #jitter: number;
   readonly #closing = new AbortController();
   /** The newest generation whose access token the service has accepted. */
   #accepted = 0;
@@ -69,7 +66,6 @@ class TokenKeeper extends TokenHolder {
   constructor(parts: KeeperParts) {
     super(parts);
     this.#parts = parts;
-    this.#jitter = parts.jitter ?? Math.random();
   }
 
   async open(): Promise<void> {
@@ -166,7 +162,7 @@ class TokenKeeper extends TokenHolder {
     if (newest.generation !== state.generation) return newest;
     // A refresh token that was refused has its times; any other may be sent at once.
     const { now } = this;
-    const dueTime = newest.refusals > 0 ? dueAt(newest, now, this.#jitter) : newest.notBefore;
+    const dueTime = newest.refusals > 0 ? dueAt(newest, now) : newest.notBefore;
     const wait = dueTime - now;
     if (wait > 0) {
       throw notRefreshedError('the refresh token is sent again later', Math.ceil(wait / 1000));
@@ -294,7 +290,7 @@ class TokenKeeper extends TokenHolder {
   #untilDue(): number {
     const { state, now } = this;
     if (!state || state.movedTo !== null || isLost(state, now)) return Infinity;
-    return dueAt(state, now, this.#jitter) - now;
+    return dueAt(state, now) - now;
   }
 
   /** Short sleeps: a timer that was set before the machine was suspended fires late. */

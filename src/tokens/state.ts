@@ -110,16 +110,12 @@ export function isLost(state: State, now: number): boolean {
   return state.lost || now >= endsAt(state);
 }
 
-/**
- * When the refresh token is due to be sent.
- *
- * @param jitter 0 to 1: replicas with different values do not all wake up at once
- */
-export function dueAt(state: State, now: number, jitter: number): number {
-  return Math.max(state.notBefore, dueByItself(state, now, jitter));
+/** When the refresh token is due to be sent. */
+export function dueAt(state: State, now: number): number {
+  return Math.max(state.notBefore, dueByItself(state, now));
 }
 
-function dueByItself(state: State, now: number, jitter: number): number {
+function dueByItself(state: State, now: number): number {
   const { savedAt, expiresAt, imported, claim, refusals, refusedAt, refusesEarly } = state;
   const end = Math.min(expiresAt, endsAt(state));
   // Negative where the clock of the store was set back.
@@ -136,7 +132,7 @@ function dueByItself(state: State, now: number, jitter: number): number {
   }
   // Of unknown age.
   if (imported) return 0;
-  return refusesEarly ? expiresAt : savedAt + life * (2 / 3) * (1 - jitter / 20);
+  return refusesEarly ? expiresAt : savedAt + life * (2 / 3);
 }
 
 const LAST_MINUTES_MS = 5 * 60_000;

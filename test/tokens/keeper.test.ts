@@ -695,7 +695,6 @@ async function worldOf({
       timer: () => () => {},
     },
     log,
-    jitter: 0,
     link: link === undefined ? undefined : { read: () => readLink(link) },
   });
   onTestFinished(async () => {

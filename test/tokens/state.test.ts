@@ -68,12 +68,7 @@ describe('when a refresh token is due', () => {
     ['a minute after the second refusal', refusedAgain, EXPIRY + 5_000 + MINUTE, EXPIRY + 5_000],
     ['not before the service wants it', { ...state, notBefore: EXPIRY }, EXPIRY, EXPIRY - MINUTE],
   ])('%s', (_when, given, due, now = NOON + HOUR) => {
-    expect(dueAt(given, now, 0)).toBe(due);
-  });
-
-  test('replicas do not all wake up at once: the jitter is 5 % at most', () => {
-    const [latest, earliest] = [dueAt(state, NOON, 0), dueAt(state, NOON, 1)];
-    expect(latest - earliest).toBeCloseTo(((LIFE * 1000 * 2) / 3) * 0.05);
+    expect(dueAt(given, now)).toBe(due);
   });
 });
 
@@ -159,7 +154,7 @@ describe('a pair that is saved', () => {
 describe('a refusal', () => {
   test('of an import is a loss the second time, and what it replaced is in use again', () => {
     const first = after(replacing, NOON, expired(3), claimOf('a', 3), end('a', REFUSED));
-    expect([isSpentIfRefused(first), dueAt(first, NOON, 0)]).toEqual([true, NOON + 5_000]);
+    expect([isSpentIfRefused(first), dueAt(first, NOON)]).toEqual([true, NOON + 5_000]);
     const second = after(first, NOON + 5_000, claimOf('b', 3), end('b', LOST));
     const { pair, set } = state;
     expect(second).toMatchObject({ pair, set, generation: 4, lost: false, imported: false });

@@ -92,7 +92,6 @@ class World {
       database: this.#database,
       observer,
       traps: this.#traps,
-      random: chance.number,
       log: pino(
         { level: 'debug', base: null, timestamp: false },
         { write: (line: string) => observer.expectNoSecret(line) },

@@ -90,7 +90,7 @@ export const plan = fc.record({
     fc.tuple(after, deed).map(([ms, next]) => ({ after: ms, ...next })),
     { maxLength: 9, size: 'max' },
   ),
-  /** For delays and jitter. */
+  /** For delays. */
   seed: fc.noShrink(fc.integer()),
 });
 

@@ -57,7 +57,6 @@ export interface Surroundings {
   readonly database: Database;
   readonly observer: Observer;
   readonly traps: Trap[];
-  readonly random: () => number;
   readonly log: Logger;
   /** Neither the database nor the folder of the machine can be written. */
   fillUp(machine: Machine, ms: number): void;
@@ -87,7 +86,7 @@ export class Process {
   }
 
   async start(): Promise<void> {
-    const { time, service, database, observer, random, log } = this.#surroundings;
+    const { time, service, database, observer, log } = this.#surroundings;
     const parts: KeeperParts = {
       store: database.open(this),
       service: service.of(this),
@@ -103,7 +102,6 @@ export class Process {
         timer: () => () => {},
       },
       log,
-      jitter: random(),
     };
     try {
       this.keeper = await openTokenKeeper(parts);
