@@ -29,7 +29,8 @@ import { CallerBudgets } from './paging/page-budget.ts';
 import { scopedUsesIn } from './schema/field-scopes.ts';
 import { serveSnapshot, type ServedSchema } from './schema/served/served-schema.ts';
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
-import { openTokenKeeper, type KeeperParts, type TokenKeeper } from './tokens/keeper.ts';
+import type { TokenParts } from './tokens/holder.ts';
+import { TokenKeeper } from './tokens/keeper.ts';
 import { proxyAgent } from './tokens/service.ts';
 import { graphqlToolsExecutor } from './upstream/executor.ts';
 import { openUpstream, type SendToService, type Upstream } from './upstream/upstream.ts';
@@ -54,7 +55,7 @@ interface GatewayParts extends ServiceParts {
 /** How the service is reached, and with which tokens. */
 interface ServiceParts {
   readonly config: Config & { readonly recruitingUrl: string };
-  readonly tokens: KeeperParts;
+  readonly tokens: TokenParts;
   /** The environment variables that name the proxies. Default: none. */
   readonly proxies?: Readonly<Record<string, string | undefined>> | undefined;
   readonly clock: Clock;
@@ -263,9 +264,9 @@ async function connectService(
   { config, proxies = {}, clock, tokens: custody }: ServiceParts,
   telemetry: Telemetry,
 ) {
-  let keeper: TokenKeeper | undefined;
-  const onExchange = telemetry.tokens(() => keeper?.health());
-  const tokens = (keeper = await openTokenKeeper({ ...custody, onExchange }));
+  const onExchange = telemetry.tokens(() => tokens.health());
+  const tokens = new TokenKeeper({ ...custody, onExchange });
+  await tokens.open();
   const upstream: Upstream = openUpstream({
     baseUrl: config.recruitingUrl,
     agent: config.agent,

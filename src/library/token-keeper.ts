@@ -6,7 +6,7 @@ import { isSecureUrl, readStoreAddress } from '../config/values.ts';
 import { OperatorMistake } from '../errors.ts';
 import { emergencyFor, openTokenStore } from '../setup/custody.ts';
 import type { TokenHealth } from '../tokens/health.ts';
-import { openTokenKeeper, type AccessToken } from '../tokens/keeper.ts';
+import { TokenKeeper as Keeper, type AccessToken } from '../tokens/keeper.ts';
 import { LONGEST_LIFE, readPair } from '../tokens/pair.ts';
 import { exchangeAt, proxyAgent, type ClientCredentials } from '../tokens/service.ts';
 import type { Imported } from '../tokens/state.ts';
@@ -102,7 +102,7 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
     lifetimes: LIFETIMES,
     settings: '`endpoint`, `client`, `fields`',
   });
-  const keeper = await openTokenKeeper({
+  const keeper = new Keeper({
     store,
     service: { exchange },
     emergency: emergencyFor(settings),
@@ -111,6 +111,7 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
     clock: systemClock,
     log,
   });
+  await keeper.open();
   let closed: Promise<void> | undefined;
   const token = () => awake(async () => keeper.token());
   const afterRefusal: TokenKeeper['afterRefusal'] = (refused, replays = 0) =>

@@ -4,9 +4,8 @@ import process from 'node:process';
 import type { Config } from '../config.ts';
 import type { StoreAddress } from '../config/values.ts';
 import { emergencyIn, type Emergency } from '../tokens/emergency.ts';
-import { storeError } from '../tokens/errors.ts';
 import type { Steps } from '../tokens/health.ts';
-import type { HolderParts } from '../tokens/holder.ts';
+import type { TokenParts } from '../tokens/holder.ts';
 import { readLink } from '../tokens/link.ts';
 import { openPostgresStore } from '../tokens/postgres.ts';
 import { createSealer } from '../tokens/seal.ts';
@@ -14,20 +13,11 @@ import { proxyAgent, tokenService } from '../tokens/service.ts';
 import { openSqliteStore } from '../tokens/sqlite.ts';
 import type { TokenStore } from '../tokens/store.ts';
 
-/**
- * Opens a token store. Its description names the file by its absolute path, for people in any working directory.
- *
- * @throws Error for the operator
- */
+/** Opens a token store. Its description names the file by its absolute path, for people in any working directory. */
 export function openTokenStore(address: StoreAddress, keys: readonly Uint8Array[]): TokenStore {
   const sealer = createSealer(keys);
   if (address.kind === 'postgres') return openPostgresStore(address.url, sealer);
-  const path = resolve(address.path);
-  try {
-    return openSqliteStore(path, sealer);
-  } catch (error) {
-    throw storeError(error, { description: `sqlite:${path}` });
-  }
+  return openSqliteStore(resolve(address.path), sealer);
 }
 
 /** Where a pair waits that is not in the store yet: always a folder of this machine. */
@@ -41,10 +31,7 @@ export function emergencyFor({
 }
 
 /** Where the token set of a service lies, and who holds it. */
-interface Custody extends Pick<
-  HolderParts,
-  'store' | 'emergency' | 'serviceUrl' | 'clock' | 'log'
-> {
+interface Custody extends Pick<TokenParts, 'store' | 'emergency' | 'serviceUrl' | 'clock' | 'log'> {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 

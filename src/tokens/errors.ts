@@ -1,13 +1,5 @@
 import { OperatorError, OperatorMistake } from '../errors.ts';
-import { lineOn, type Steps } from './health.ts';
-import type { State } from './state.ts';
 import { StoreUnavailable, type TokenStore } from './store.ts';
-
-/** Of tokens that are missing (also: moved) or lost. Nothing changes until the operator has acted. */
-export function fatalError(trouble: 'missing' | 'lost', state: State | null, steps?: Steps) {
-  const code = trouble === 'lost' ? 'TOKENS_LOST' : 'TOKENS_MISSING';
-  return new OperatorError(code, lineOn(trouble, state, steps), { needsOperator: true });
-}
 
 /** @param retryAfter seconds */
 export function notRefreshedError(why: string, retryAfter = 10) {

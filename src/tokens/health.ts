@@ -1,22 +1,7 @@
 import { CLAIM_MS, dueAt, endsAt, isLost, isUncertain, type Claim, type State } from './state.ts';
 
 /** What can be wrong with the tokens: the same words in `tokens status`, metrics, the log and the alerts. */
-export const TROUBLES = [
-  'missing',
-  'lost',
-  'uncertain',
-  'unsaved',
-  'late',
-  'unauthorized',
-  'ending',
-] as const;
-
-export type Trouble = (typeof TROUBLES)[number];
-
-/** What helps against each trouble, in the words of a program: its commands. `moved` is a kind of `missing`. */
-export type Steps = Readonly<Record<Trouble | 'moved', string>>;
-
-const CAUSES: Readonly<Record<Trouble, string>> = {
+const CAUSES = {
   missing: 'The token store is empty.',
   lost:
     'The refresh token does not work any more. It has reached its end, was revoked, or is spent: an answer never arrived, another ' +
@@ -30,6 +15,13 @@ const CAUSES: Readonly<Record<Trouble, string>> = {
     'it belongs to was demoted or blocked.',
   ending: 'The refresh token was not renewed for long, and ends soon.',
 };
+
+export type Trouble = keyof typeof CAUSES;
+
+export const TROUBLES = Object.keys(CAUSES) as readonly Trouble[];
+
+/** What helps against each trouble, in the words of a program: its commands. `moved` is a kind of `missing`. */
+export type Steps = Readonly<Record<Trouble | 'moved', string>>;
 
 /** What is the case, for the operator. */
 export function causeOf(trouble: Trouble, state: State | null): string {

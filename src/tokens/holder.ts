@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
+import { OperatorError } from '../errors.ts';
 import type { Emergency } from './emergency.ts';
-import { fatalError, mistakeError, notRefreshedError, storeError } from './errors.ts';
-import { underWay, type Facts, type Steps } from './health.ts';
+import { mistakeError, notRefreshedError, storeError } from './errors.ts';
+import { lineOn, underWay, type Facts, type Steps } from './health.ts';
 import type { Pair } from './pair.ts';
 import type { Exchange, TokenService, Unsent } from './service.ts';
 import {
@@ -56,7 +57,7 @@ import { checkService, StoreUnavailable, type TokenStore } from './store.ts';
  * lost. `invalid_grant` means too early, or spent: only the last of several refusals after the expiry is a loss.
  */
 
-export interface HolderParts {
+export interface TokenParts {
   readonly store: TokenStore;
   readonly service: TokenService;
   readonly emergency: Emergency;
@@ -69,6 +70,10 @@ export interface HolderParts {
   /** What helps, in messages to the operator. Default: messages say only what is the case. */
   readonly steps?: Steps;
   readonly onExchange?: ((kind: Exchange['kind']) => void) | undefined;
+  /** Of a keeper: a token link that is imported if the store is empty or its set is lost. */
+  readonly link?: { read(): Promise<Pair> } | undefined;
+  /** Of a keeper: whether the detail of a 401 says that the access token has expired. Default: every 401 does */
+  readonly meansExpired?: (detail: string) => boolean;
 }
 
 const SEND_WITHIN_MS = 25_000;
@@ -83,7 +88,8 @@ const SAVE_AGAIN_MS = 500;
 
 /** What this process holds of the token set, and the exchange of its refresh token. All errors have codes. */
 export class TokenHolder {
-  readonly #parts: HolderParts;
+  protected readonly parts: TokenParts;
+  protected isClosing = false;
   #state: State | null = null;
   /** Whether the last reading or writing of the store showed the held pair. */
   #isShown = true;
@@ -94,10 +100,9 @@ export class TokenHolder {
   #ahead: number;
   #looking: Promise<State | null> | undefined;
   #exchanging: Promise<State> | undefined;
-  #isClosing = false;
 
-  constructor(parts: HolderParts) {
-    this.#parts = parts;
+  constructor(parts: TokenParts) {
+    this.parts = parts;
     this.#ahead = parts.clock.now() - parts.clock.elapsed();
   }
 
@@ -107,7 +112,7 @@ export class TokenHolder {
 
   /** The store's clock, ms. */
   get now(): number {
-    return this.#parts.clock.elapsed() + this.#ahead;
+    return this.parts.clock.elapsed() + this.#ahead;
   }
 
   get facts(): Facts {
@@ -122,8 +127,11 @@ export class TokenHolder {
     return state;
   }
 
-  fatal(trouble: 'missing' | 'lost'): Error {
-    return fatalError(trouble, this.#state, this.#parts.steps);
+  /** The error of tokens that are missing (also: moved) or lost. Nothing changes until the operator has acted. */
+  fatal(trouble: 'missing' | 'lost'): OperatorError {
+    const code = trouble === 'lost' ? 'TOKENS_LOST' : 'TOKENS_MISSING';
+    const message = lineOn(trouble, this.#state, this.parts.steps);
+    return new OperatorError(code, message, { needsOperator: true });
   }
 
   /**
@@ -134,13 +142,13 @@ export class TokenHolder {
   look(): Promise<State | null> {
     return (this.#looking ??= this.#look()
       .catch((error: unknown) => {
-        throw storeError(error, this.#parts.store);
+        throw storeError(error, this.parts.store);
       })
       .finally(() => (this.#looking = undefined)));
   }
 
   async #look(): Promise<State | null> {
-    const { store, clock, emergency, serviceUrl, log } = this.#parts;
+    const { store, clock, emergency, serviceUrl, log } = this.parts;
     const before = this.#state;
     // Tries again for a pair that could not be written when it arrived.
     if (before && !this.#isShown) this.#isInFile ||= emergency.put(before);
@@ -182,7 +190,7 @@ export class TokenHolder {
    * @param path where it was found. Default: where this process may have put it
    */
   async #save(received: State, path?: string): Promise<void> {
-    const { emergency, by, log } = this.#parts;
+    const { emergency, by, log } = this.parts;
     const stored = await this.update(save(received, by));
     if (stored.id !== received.id) return;
     emergency.remove(path ?? emergency.pathOf(received));
@@ -192,7 +200,7 @@ export class TokenHolder {
 
   /** Changes the store by a rule, and holds what it has then. */
   async update<T>(rule: Rule<T>): Promise<T> {
-    const { store, serviceUrl } = this.#parts;
+    const { store, serviceUrl } = this.parts;
     const { state, result } = await store
       .update((before, now) => {
         // Another store may have taken the place of its own since it was read.
@@ -209,7 +217,7 @@ export class TokenHolder {
 
   /** @throws if the store fails: the pair may have been imported all the same */
   import(pair: Pair, replace: boolean): Promise<Imported> {
-    const { serviceUrl: service, by } = this.#parts;
+    const { serviceUrl: service, by } = this.parts;
     return this.update(importPair({ pair, service, by, replace }));
   }
 
@@ -237,7 +245,7 @@ export class TokenHolder {
   }
 
   async #exchange(evenIfLost: boolean): Promise<State> {
-    const { service, clock, by, onExchange } = this.#parts;
+    const { service, clock, by, onExchange } = this.parts;
     const from = evenIfLost && this.#state ? this.#state : this.usable();
     // An emergency file may hold a newer pair. If it cannot be read, nothing is sent.
     await this.look();
@@ -250,7 +258,7 @@ export class TokenHolder {
     const isClaimed = await this.update(claim);
     if (!isClaimed) return this.#newerThan(from, OTHERS_MS);
     // The wall clock, because the other one stops while the machine is suspended.
-    const maySend = () => !this.#isClosing && clock.now() - claimedAt < SEND_WITHIN_MS;
+    const maySend = () => !this.isClosing && clock.now() - claimedAt < SEND_WITHIN_MS;
     const answer = await service.exchange(from.pair, maySend);
     onExchange?.(answer.kind);
     switch (answer.kind) {
@@ -267,7 +275,7 @@ export class TokenHolder {
   }
 
   async #received(from: State, { pair, flaw }: { pair: Pair; flaw?: string }, at: number) {
-    const { log, emergency } = this.#parts;
+    const { log, emergency } = this.parts;
     if (flaw !== undefined) log.error({ flaw }, UNEXPECTED);
     const next = successor(from, pair, at);
     // Before the store, which can take seconds to fail: a kill in this time must not lose the pair.
@@ -287,13 +295,13 @@ export class TokenHolder {
   async #unsent(attempt: string, { why, retryAfter, isMistake }: Unsent): Promise<never> {
     const notBefore = retryAfter === undefined ? {} : { notBefore: this.now + retryAfter * 1000 };
     await this.#end(attempt, { kind: 'not exchanged', ...notBefore });
-    if (this.#isClosing) throw notRefreshedError(STOPPING);
+    if (this.isClosing) throw notRefreshedError(STOPPING);
     throw isMistake ? mistakeError(why) : notRefreshedError(why, retryAfter);
   }
 
   /** Too early, spent, or another process was first. */
   async #refused(from: State, attempt: string, why: string | undefined): Promise<State> {
-    const { service } = this.#parts;
+    const { service } = this.parts;
     const newer = await this.#newerThan(from, WINNER_MS).catch(() => undefined);
     if (newer) return newer;
     if (this.now < from.expiresAt) {
@@ -311,7 +319,7 @@ export class TokenHolder {
 
   /** If the end cannot be recorded the claim stays, which means the same as `unclear`. */
   async #end(attempt: string, ending: Ending, why?: string): Promise<void> {
-    const { by, log } = this.#parts;
+    const { by, log } = this.parts;
     await this.update(endAttempt(attempt, ending, by)).catch(() => {});
     const { kind } = ending;
     if (kind !== 'not exchanged') log.error({ outcome: kind, why }, ENDINGS[kind]);
@@ -319,7 +327,7 @@ export class TokenHolder {
 
   /** Waits for the pair of another process. @throws if none comes */
   async #newerThan(from: State, ms: number): Promise<State> {
-    const { clock } = this.#parts;
+    const { clock } = this.parts;
     for (const until = clock.elapsed() + ms; ; await clock.sleep(LOOK_MS)) {
       await this.look().catch(() => {});
       const { generation, claim } = this.#state ?? from;
@@ -331,9 +339,9 @@ export class TokenHolder {
 
   /** Begins no exchange any more, and waits until the newest pair is in the store or in an emergency file. */
   async close(): Promise<void> {
-    this.#isClosing = true;
+    this.isClosing = true;
     await this.#exchanging?.catch(() => {});
-    const { clock } = this.#parts;
+    const { clock } = this.parts;
     for (const begun = clock.elapsed(); !this.#isShown; await clock.sleep(SAVE_AGAIN_MS)) {
       await this.look().catch(() => {});
       if (this.#isInFile && clock.elapsed() - begun >= LAST_TRIES_MS) return;

@@ -1,7 +1,7 @@
 import { codeOf, OperatorMistake } from '../errors.ts';
 import { notRefreshedError } from './errors.ts';
 import { endIsNear, healthOf, lineOn, type TokenHealth } from './health.ts';
-import { TokenHolder, type HolderParts } from './holder.ts';
+import { TokenHolder } from './holder.ts';
 import type { Pair } from './pair.ts';
 import { dueAt, isLost, isUncertain, type Imported, type State } from './state.ts';
 import { StoreUnavailable } from './store.ts';
@@ -10,13 +10,6 @@ import { StoreUnavailable } from './store.ts';
 export interface AccessToken {
   readonly value: string;
   readonly generation: number;
-}
-
-export interface KeeperParts extends HolderParts {
-  /** A token link that is imported if the store is empty or its set is lost. */
-  readonly link?: { read(): Promise<Pair> } | undefined;
-  /** Whether the detail of a 401 says that the access token has expired. Default: every 401 does */
-  readonly meansExpired?: (detail: string) => boolean;
 }
 
 /** How often the store is read, ms. */
@@ -33,24 +26,8 @@ const UNACCEPTED_MS = 60_000;
 /** After a refresh that failed. */
 const PAUSE_MS = 10_000;
 
-/**
- * Opens the keeper of a store. A store that is unavailable now, such as a database server that is down, is read as soon as it is
- * back.
- *
- * @throws the coded error of a store that cannot be read, or belongs to another service
- */
-export async function openTokenKeeper(parts: KeeperParts): Promise<TokenKeeper> {
-  const keeper = new TokenKeeper(parts);
-  await keeper.open();
-  return keeper;
-}
-
-export type { TokenKeeper };
-
 /** Keeps one token set alive: refreshes it ahead of its expiry, and when the service reports that it has expired. */
-class TokenKeeper extends TokenHolder {
-  readonly #parts: KeeperParts;
-  readonly #closing = new AbortController();
+export class TokenKeeper extends TokenHolder {
   /** The newest generation whose access token the service has accepted. */
   #accepted = 0;
   /** The one that it refused, and no other token helped. */
@@ -63,11 +40,12 @@ class TokenKeeper extends TokenHolder {
   /** What was logged, and is still the case. */
   #told: ReadonlySet<string> = new Set();
 
-  constructor(parts: KeeperParts) {
-    super(parts);
-    this.#parts = parts;
-  }
-
+  /**
+   * Reads the store, and begins. A store that is unavailable now, such as a database server that is down, is read as soon
+   * as it is back.
+   *
+   * @throws if the store cannot be read, or belongs to another service
+   */
   async open(): Promise<void> {
     await this.look().catch((error: Error) => {
       if (!(error.cause instanceof StoreUnavailable)) throw error;
@@ -120,7 +98,7 @@ class TokenKeeper extends TokenHolder {
     // The error of a set that is lost or moved, whatever the detail is.
     this.usable();
     // After an exchange without an answer, any refusal may mean that the service has processed it.
-    const isExpiry = this.#parts.meansExpired?.(detail) ?? true;
+    const isExpiry = this.parts.meansExpired?.(detail) ?? true;
     const isOver = isExpiry || isUncertain(state, this.now);
     if (!isOver || !this.#mayRenew(state)) {
       // Some services end the old access token with an exchange that is under way.
@@ -142,7 +120,7 @@ class TokenKeeper extends TokenHolder {
     if (replays === 0 && previous && this.now < previous.expiresAt) {
       return { value: previous.accessToken, generation: previous.generation };
     }
-    await this.#parts.clock.sleep(FIRST_REPLAY_MS * 2 ** replays);
+    await this.parts.clock.sleep(FIRST_REPLAY_MS * 2 ** replays);
     const { state } = this;
     return state ? tokenOf(state) : undefined;
   }
@@ -172,7 +150,7 @@ class TokenKeeper extends TokenHolder {
 
   /** All callers share one refresh, and the pause after one that failed. */
   async #refresh(): Promise<State> {
-    const { clock } = this.#parts;
+    const { clock } = this.parts;
     if (this.#pause && clock.elapsed() < this.#pause.until) throw this.#pause.error;
     try {
       return await this.exchange();
@@ -185,7 +163,7 @@ class TokenKeeper extends TokenHolder {
   /** Limits how long a caller waits; the refresh goes on without it. */
   async #patiently<T>(work: Promise<T>): Promise<T> {
     const settled = new AbortController();
-    const late = this.#parts.clock.sleep(CALLER_MS, settled.signal).then(() => {
+    const late = this.parts.clock.sleep(CALLER_MS, settled.signal).then(() => {
       throw notRefreshedError(`the refresh takes longer than ${CALLER_MS / 1000} s`, 60);
     });
     try {
@@ -219,20 +197,13 @@ class TokenKeeper extends TokenHolder {
     const outcome = await super.import(pair, replace);
     this.#pause = undefined;
     this.#nap.abort();
-    if (outcome === 'imported') await this.#firstExchange();
-    return outcome;
-  }
-
-  /** @throws the coded error of what only the operator can correct */
-  async #firstExchange(): Promise<void> {
+    if (outcome !== 'imported') return outcome;
     const { set } = this.state!;
     const failed = await this.#patiently(this.#refresh()).catch((error: unknown) => error);
-    const state = this.state!;
-    const isWithdrawn = state.set !== set;
-    if (isWithdrawn || isLost(state, this.now)) {
-      throw this.fatal('lost');
-    }
+    const isWithdrawn = this.state!.set !== set;
+    if (isWithdrawn || isLost(this.state!, this.now)) throw this.fatal('lost');
     if (codeOf(failed) === 'UPSTREAM_UNAUTHORIZED') throw failed;
+    return outcome;
   }
 
   /** For metrics. Reads neither the store nor the service. */
@@ -242,25 +213,18 @@ class TokenKeeper extends TokenHolder {
   }
 
   async #keep(): Promise<void> {
-    const { clock } = this.#parts;
-    const { signal } = this.#closing;
     await this.#firstImport;
-    while (!signal.aborted) {
-      try {
-        await this.#step();
-        this.#report();
-      } catch (error) {
-        if (signal.aborted) break;
-        this.#report(error as Error);
-      }
+    while (!this.isClosing) {
+      const failure = await this.#step().catch((error: Error) => error);
+      // A stop during the step has ended the nap before the next one.
+      if (this.isClosing) return;
+      this.#report(failure);
       this.#nap = new AbortController();
-      // A stop during the step has ended the nap before this one.
-      if (signal.aborted) return;
-      await clock.sleep(this.#untilNext(), this.#nap.signal).catch(() => {});
+      await this.parts.clock.sleep(this.#untilNext(), this.#nap.signal).catch(() => {});
     }
   }
 
-  async #step(): Promise<void> {
+  async #step(): Promise<undefined> {
     await this.look();
     await this.#importLink();
     if (this.#untilDue() <= 0) await this.#refresh();
@@ -273,7 +237,7 @@ class TokenKeeper extends TokenHolder {
 
   /** Imports the token link into a store without usable tokens. One that gives none is read again at the next look. */
   async #importLink(): Promise<void> {
-    const { link, log } = this.#parts;
+    const { link, log } = this.parts;
     if (!link || !this.#needsLink) return;
     try {
       const outcome = await super.import(await link.read(), false);
@@ -295,14 +259,14 @@ class TokenKeeper extends TokenHolder {
 
   /** Short sleeps: a timer that was set before the machine was suspended fires late. */
   #untilNext(): number {
-    const pause = this.#pause ? this.#pause.until - this.#parts.clock.elapsed() : 0;
+    const pause = this.#pause ? this.#pause.until - this.parts.clock.elapsed() : 0;
     const unsaved = this.facts.isUnsaved ? SAVE_AGAIN_MS : TICK_MS;
     return Math.max(SAVE_AGAIN_MS, Math.min(unsaved, Math.max(this.#untilDue(), pause)));
   }
 
   /** Logs a failure and each trouble once, when it begins. */
   #report(failure?: Error): void {
-    const { store, log, steps } = this.#parts;
+    const { store, log, steps } = this.parts;
     const { state, now } = this;
     const told = new Set<string>();
     const tell = (what: string, say: () => void) => {
@@ -315,8 +279,9 @@ class TokenKeeper extends TokenHolder {
     }
     for (const trouble of this.health().troubles) {
       const days = trouble === 'ending' ? endIsNear(state!, now) : undefined;
+      const level = trouble in LEVELS ? LEVELS[trouble as keyof typeof LEVELS] : 'error';
       tell(`${trouble} ${days}`, () =>
-        log[LEVELS[trouble]]({ trouble, days }, lineOn(trouble, state, steps)),
+        log[level]({ trouble, days }, lineOn(trouble, state, steps)),
       );
     }
     this.#told = told;
@@ -324,9 +289,9 @@ class TokenKeeper extends TokenHolder {
 
   /** Begins no refresh any more, and waits until the newest pair is safe. */
   override async close(): Promise<void> {
-    this.#closing.abort();
+    const safe = super.close();
     this.#nap.abort();
-    await super.close();
+    await safe;
     await this.#keeping;
   }
 }
@@ -338,15 +303,8 @@ function tokenOf({ pair, generation }: State): AccessToken {
 const KNOWN_LINK =
   'The token link gives tokens that this store has already seen: they are in use or spent. Remove it, or set a new link.';
 
-const LEVELS = {
-  missing: 'warn',
-  lost: 'fatal',
-  uncertain: 'error',
-  unsaved: 'fatal',
-  late: 'error',
-  unauthorized: 'error',
-  ending: 'warn',
-} as const;
+/** Default: error. */
+const LEVELS = { missing: 'warn', ending: 'warn', lost: 'fatal', unsaved: 'fatal' } as const;
 
 const FAILED =
   'The tokens could not be refreshed or read. Requests are sent with the tokens at hand, if any, and this is tried again.';

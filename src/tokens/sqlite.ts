@@ -2,6 +2,7 @@ import { closeSync, existsSync, mkdirSync, openSync, statfsSync, statSync } from
 import { dirname, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DatabaseSync } from 'node:sqlite';
+import { OperatorMistake } from '../errors.ts';
 import type { Sealer } from './seal.ts';
 import type { State } from './state.ts';
 import { openState, sealState, StoreUnavailable, type TokenStore } from './store.ts';
@@ -26,19 +27,19 @@ interface SqliteOptions {
  * A store in one file, for any number of processes on one machine.
  *
  * @param path its folder is made (0700) if it is missing; `:memory:` for one process
- * @throws Error for the operator, for example about a network file system
  */
 export function openSqliteStore(
   path: string,
   sealer: Sealer,
   { now = Date.now, fileSystemOf = (folder) => statfsSync(folder).type }: SqliteOptions = {},
 ): TokenStore {
-  const memory = path === ':memory:' ? openDatabase(path) : undefined;
-  if (!memory) refuseNetwork(path, fileSystemOf);
+  const memory = path === ':memory:' ? new DatabaseSync(path) : undefined;
   // A file is opened for each call: since the last one it may have been removed, replaced, or made writable.
   const withDatabase = <T>(work: (database: DatabaseSync) => T): T => {
-    if (memory) return work(memory);
-    using database = openFile(path);
+    if (!memory) makePrivate(path, fileSystemOf);
+    using file = memory ? undefined : new DatabaseSync(path, { timeout: 0 });
+    const database = file ?? memory!;
+    database.exec(CREATE);
     return work(database);
   };
   // One that is missing is an empty store. The first change makes it.
@@ -82,32 +83,16 @@ const READ = 'SELECT sealed FROM tokens';
 const WRITE =
   'INSERT INTO tokens VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET sealed = excluded.sealed';
 
-function openFile(path: string): DatabaseSync {
-  // Private before SQLite would create it with the umask of the process.
-  mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 });
-  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
-  return openDatabase(path);
-}
-
-function openDatabase(path: string): DatabaseSync {
-  const database = new DatabaseSync(path, { timeout: 0 });
-  try {
-    database.exec(CREATE);
-    return database;
-  } catch (error) {
-    database.close();
-    throw error;
-  }
-}
-
-function refuseNetwork(path: string, fileSystemOf: (folder: string) => number): void {
-  let folder = dirname(resolve(path));
-  while (!existsSync(folder)) folder = dirname(folder);
+/** Makes the file, if it is missing: SQLite would create it with the umask of the process. */
+function makePrivate(path: string, fileSystemOf: (folder: string) => number): void {
+  const folder = dirname(resolve(path));
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
   if (NETWORK.has(fileSystemOf(folder))) {
-    throw new Error(
-      'it is on a network file system, where the locks of SQLite do not hold: keep it on a local disk, or use PostgreSQL',
+    throw new OperatorMistake(
+      'it is on a network file system, where the locks of SQLite do not hold. Keep it on a local disk, or use PostgreSQL.',
     );
   }
+  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
 }
 
 /** Waits here while another process has the file locked: the driver would block the event loop. */

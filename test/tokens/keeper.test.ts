@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
 import type { Trouble } from '../../src/tokens/health.ts';
-import { openTokenKeeper, type AccessToken } from '../../src/tokens/keeper.ts';
+import { TokenKeeper, type AccessToken } from '../../src/tokens/keeper.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import type { Exchange, Verdict } from '../../src/tokens/service.ts';
 import { endAttempt, successor, type Rule, type State } from '../../src/tokens/state.ts';
@@ -652,7 +652,7 @@ async function worldOf({
   if (set) await store.update(() => ({ next: set, result: undefined }));
   const emergency = emergencyIn(folder.path, createSealer([]));
   if (left) emergency.put(successor(left, pairOf('next'), NOON));
-  const keeper = await openTokenKeeper({
+  const keeper = new TokenKeeper({
     store: {
       ...store,
       read: async () => {
@@ -697,6 +697,7 @@ async function worldOf({
     log,
     link: link === undefined ? undefined : { read: () => readLink(link) },
   });
+  await keeper.open();
   onTestFinished(async () => {
     const closed = keeper.close();
     await time.pass(3 * MINUTE);

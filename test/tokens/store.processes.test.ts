@@ -197,11 +197,13 @@ describe('a SQLite store', () => {
     ['CIFS', 0xff534d42],
     ['SMB', 0x517b],
     ['SMB 2', 0xfe534d42],
-  ])('on %s is refused before anything is created there', (_name, type) => {
+  ])('on %s is refused before a file is created there', async (_name, type) => {
     const path = newPath();
-    const open = () => openSqliteStore(path, sealed, { fileSystemOf: () => type });
-    expect(open).toThrow(/network file system.*use PostgreSQL/);
-    expect(existsSync(dirname(path))).toBe(false);
+    const store = openSqliteStore(path, sealed, { fileSystemOf: () => type });
+    await expect(store.update(importOf('1'))).rejects.toThrow(
+      /network file system.*use PostgreSQL/,
+    );
+    expect(existsSync(path)).toBe(false);
   });
 
   test.each<[string, (bytes: Buffer) => Buffer]>([

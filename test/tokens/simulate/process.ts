@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import { codeOf } from '../../../src/errors.ts';
 import type { Emergency } from '../../../src/tokens/emergency.ts';
-import { openTokenKeeper, type KeeperParts, type TokenKeeper } from '../../../src/tokens/keeper.ts';
+import type { TokenParts } from '../../../src/tokens/holder.ts';
+import { TokenKeeper } from '../../../src/tokens/keeper.ts';
 import type { State } from '../../../src/tokens/state.ts';
 import { settled, sleepIn, type VirtualTime } from './virtual-time.ts';
 import { BEGINNING, type Database } from './database.ts';
@@ -87,7 +88,7 @@ export class Process {
 
   async start(): Promise<void> {
     const { time, service, database, observer, log } = this.#surroundings;
-    const parts: KeeperParts = {
+    const parts: TokenParts = {
       store: database.open(this),
       service: service.of(this),
       emergency: this.#emergency(),
@@ -104,7 +105,9 @@ export class Process {
       log,
     };
     try {
-      this.keeper = await openTokenKeeper(parts);
+      const keeper = new TokenKeeper(parts);
+      await keeper.open();
+      this.keeper = keeper;
     } catch (error) {
       observer.note(`${this.name} cannot start: ${(error as Error).message}`);
       this.kill();
