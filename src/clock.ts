@@ -6,8 +6,12 @@ export interface Clock {
   now(): number;
   /** Never jumps. Stops while the machine is suspended. */
   elapsed(): number;
-  /** Rejects when the signal is aborted. Does not keep the process alive. */
-  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /**
+   * Rejects when the signal is aborted.
+   *
+   * @param keepsAlive false: the process may end before, if it does nothing else. Default: true
+   */
+  sleep(ms: number, signal?: AbortSignal, keepsAlive?: boolean): Promise<void>;
   /** Calls `end` after this time, unless the returned function is called before. Cheaper than `sleep`. */
   timer(ms: number, end: () => void): () => void;
 }
@@ -15,7 +19,8 @@ export interface Clock {
 export const systemClock: Clock = {
   now: Date.now,
   elapsed: () => performance.now(),
-  sleep: (ms, signal) => delay(ms, undefined, { ref: false, ...(signal && { signal }) }),
+  sleep: (ms, signal, keepsAlive = true) =>
+    delay(ms, undefined, { ref: keepsAlive, ...(signal && { signal }) }),
   timer: (ms, end) => {
     const timer = setTimeout(end, ms);
     return () => clearTimeout(timer);

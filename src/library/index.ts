@@ -9,7 +9,6 @@ import { checkGatewayConfig, defineConfig, type GatewayConfig } from '../config/
 import { OperatorMistake } from '../errors.ts';
 import { createLog, withoutDetails } from '../telemetry/log.ts';
 import { openExecutor, openGateway, type Setup } from '../setup/open-gateway.ts';
-import { awake } from './awake.ts';
 
 export { defineConfig, type GatewayConfig };
 
@@ -69,7 +68,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     handler: (request, response) => gateway.handler(request, response),
     schema: gateway.offered.schema,
     executor: gateway.executor,
-    close: () => awake(() => parts.disposeAsync()),
+    close: () => parts.disposeAsync(),
   };
 }
 
@@ -94,7 +93,7 @@ export async function createExecutor(options: ExecutorOptions): Promise<ServiceE
   const setup = await setUp(options, opening, 'executor');
   const { execute } = await openExecutor(setup);
   const parts = opening.move();
-  return { executor: execute, close: () => awake(() => parts.disposeAsync()) };
+  return { executor: execute, close: () => parts.disposeAsync() };
 }
 
 /** Reads the settings, and opens the log. */

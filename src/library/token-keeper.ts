@@ -10,7 +10,6 @@ import { TokenKeeper as Keeper, type AccessToken } from '../tokens/keeper.ts';
 import { LONGEST_LIFE, readPair } from '../tokens/pair.ts';
 import { exchangeAt, proxyAgent, type ClientCredentials } from '../tokens/service.ts';
 import type { Imported } from '../tokens/state.ts';
-import { awake } from './awake.ts';
 
 export type { AccessToken, ClientCredentials, Imported, TokenHealth };
 
@@ -112,10 +111,9 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
     log,
   });
   await keeper.open();
-  let closed: Promise<void> | undefined;
-  const token = () => awake(async () => keeper.token());
+  const token = async () => keeper.token();
   const afterRefusal: TokenKeeper['afterRefusal'] = (refused, replays = 0) =>
-    awake(() => keeper.afterRefusal(refused, '', replays));
+    keeper.afterRefusal(refused, '', replays);
   return {
     token,
     afterRefusal,
@@ -127,13 +125,10 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
         const request = original.clone();
         request.headers.set('authorization', `Bearer ${current.value}`);
         const response = await fetch(request);
-        if (response.status !== 401) {
-          keeper.accepted(current);
-          return response;
-        }
-        const other = await afterRefusal(current, replays);
+        const isRefused = response.status === 401;
+        const other = isRefused ? await afterRefusal(current, replays) : undefined;
         if (!other) {
-          keeper.refused(current);
+          keeper[isRefused ? 'refused' : 'accepted'](current);
           return response;
         }
         await response.body?.cancel();
@@ -143,14 +138,13 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
     import: async (answer, { replace = false } = {}) => {
       const pair = readPair(answer, undefined, LIFETIMES);
       if (!pair) throw new OperatorMistake(NO_PAIR);
-      return awake(() => keeper.import(pair, replace));
+      return keeper.import(pair, replace);
     },
     health: () => keeper.health(),
-    close: () =>
-      (closed ??= awake(async () => {
-        await keeper.close();
-        await http.close();
-      })),
+    close: async () => {
+      await keeper.close();
+      await http.destroy();
+    },
   };
 }
 

@@ -220,7 +220,8 @@ export class TokenKeeper extends TokenHolder {
       if (this.isClosing) return;
       this.#report(failure);
       this.#nap = new AbortController();
-      await this.parts.clock.sleep(this.#untilNext(), this.#nap.signal).catch(() => {});
+      // An idle program may end.
+      await this.parts.clock.sleep(this.#untilNext(), this.#nap.signal, false).catch(() => {});
     }
   }
 
