@@ -13,15 +13,16 @@ import { createAnswers } from './http/answers.ts';
 import { budgetOwner } from './http/budget-owner.ts';
 import { createErrorPolicy } from './http/error-policy.ts';
 import { examples } from './http/graphiql/examples.ts';
-import type { Stage, Stages } from './http/exchange.ts';
+import type { Stages } from './http/exchange.ts';
 import { createGraphiql } from './http/graphiql/graphiql.ts';
-import { createHandler, wayOfStages } from './http/handler.ts';
+import { createHandler } from './http/handler.ts';
 import { knownHosts } from './http/hosts.ts';
 import { inProcess } from './http/in-process.ts';
 import { OperationSteps } from './http/operation.ts';
 import { createOrigin } from './http/origin.ts';
 import { createReadParams } from './http/params.ts';
 import { createPaths } from './http/paths.ts';
+import { openYoga } from './http/yoga.ts';
 import { ByteLimit } from './memory/byte-limit.ts';
 import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
@@ -194,27 +195,17 @@ export async function createGateway(parts: GatewayParts) {
     paths.knownMethod,
     budgetOwner(config.trustProxy),
   ];
-  const operation: Stage = async (exchange) => {
-    const params = steps.params(exchange, await read(exchange));
-    const { query, operationName, variables } = params;
-    // Not awaited here, so that the parameters, which may be large, are not kept until then.
-    return answers.reply(steps.ready(exchange, query, operationName, variables));
-  };
-  const { plugins = [] } = parts;
-  const way =
-    plugins.length === 0
-      ? wayOfStages([...admit, ...enter, operation], errors)
-      : (await import('./http/yoga.ts')).wayOfYoga({
-          schema: offered.schema,
-          plugins,
-          admit,
-          enter,
-          read,
-          steps,
-          answers,
-          errors,
-        });
-  const handler = createHandler(way.answer, errors, telemetry.requests());
+  const yoga = openYoga({
+    schema: offered.schema,
+    plugins: parts.plugins ?? [],
+    admit,
+    enter,
+    read,
+    steps,
+    answers,
+    errors,
+  });
+  const handler = createHandler(yoga.answer, errors, telemetry.requests());
 
   return {
     /** Answers requests, as the handler of a Node server or as a `fetch`. */
@@ -236,7 +227,7 @@ export async function createGateway(parts: GatewayParts) {
       await tokens.close();
       engine.close();
       await upstream.close();
-      await way.dispose();
+      await yoga.dispose();
     },
   };
 }

@@ -1,6 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import * as fetchAPI from '@whatwg-node/fetch';
-import { normalizeNodeRequest } from '@whatwg-node/server';
 import type { Cause } from '../cause.ts';
 import type { BudgetOwner, CallOrigin } from '../engine/call.ts';
 import type { ErrorCode } from '../errors.ts';
@@ -71,7 +69,8 @@ export class Exchange implements CallOrigin {
   /** Set by the authentication; undefined if callers need no credential. */
   caller: Caller | undefined;
   budgetOwner: BudgetOwner = { name: '', mayDrain: false };
-  #context: object | undefined;
+  /** What resolvers get as their context. */
+  context: object = {};
   #stoppedBy: 'caller' | 'gateway' | undefined;
   #ending: (() => void)[] | undefined;
   #hasEnded = false;
@@ -108,17 +107,6 @@ export class Exchange implements CallOrigin {
     if (!this.node) return this.fetched!.headers.get(name) ?? undefined;
     const value = this.node.req.headers[name];
     return typeof value === 'object' ? value.join(', ') : value;
-  }
-
-  /** What resolvers get as their context: that of plugins, or else one that is made when an operation has a resolver. */
-  get context(): object {
-    const { node, fetched } = this;
-    const request = () => normalizeNodeRequest(node!.req, fetchAPI, node!.res);
-    return (this.#context ??= { ...node, request: fetched ?? request() });
-  }
-
-  set context(context: object) {
-    this.#context = context;
   }
 
   /** Whether the caller left before the answer was complete. */

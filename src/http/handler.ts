@@ -4,14 +4,6 @@ import { Exchange, type ExchangeTelemetry, type Stages } from './exchange.ts';
 import { isStream, withHeadersOf, type Reply } from './reply.ts';
 import { responseOf, send } from './send.ts';
 
-/** Answers requests: the stages by themselves, or Yoga with the stages and the plugins of the operator. */
-export interface Way {
-  /** Never rejects. */
-  readonly answer: (exchange: Exchange) => Promise<Reply>;
-  /** Lets plugins finish their work. */
-  readonly dispose: () => PromiseLike<void> | void;
-}
-
 /** The gateway as the handler of a Node server, and as a `fetch`. */
 export interface Handler {
   (request: IncomingMessage, response: ServerResponse): void;
@@ -19,32 +11,9 @@ export interface Handler {
   fetch(...request: Parameters<typeof fetch>): Promise<Response>;
 }
 
-/** Answers requests by stages, in the order in which they see a request. One of them always ends it. */
-export function wayOfStages(stages: Stages, errors: Pick<ErrorPolicy, 'refuse'>): Way {
-  const answer = (exchange: Exchange) => replyOfStages(stages, exchange, errors);
-  return { answer: async (exchange) => (await answer(exchange))!, dispose: () => {} };
-}
-
-/** Returns the reply of the first stage that has one. Undefined stages are switched off by the settings. */
-export async function replyOfStages(
-  stages: Stages,
-  exchange: Exchange,
-  errors: Pick<ErrorPolicy, 'refuse'>,
-): Promise<Reply | undefined> {
-  try {
-    for (const stage of stages) {
-      const made = stage?.(exchange);
-      const reply = made instanceof Promise ? await made : made;
-      if (reply) return withHeadersOf(exchange, reply);
-    }
-    return undefined;
-  } catch (error) {
-    return withHeadersOf(exchange, errors.refuse(exchange, error));
-  }
-}
-
+/** @param answer never rejects */
 export function createHandler(
-  answer: Way['answer'],
+  answer: (exchange: Exchange) => Promise<Reply>,
   errors: Pick<ErrorPolicy, 'cutOff'>,
   telemetry: ExchangeTelemetry,
 ): Handler {
@@ -99,6 +68,24 @@ export function createHandler(
   };
 
   return Object.assign(byNode, { fetch: byFetch });
+}
+
+/** Returns the reply of the first stage that has one. Undefined stages are switched off by the settings. */
+export async function replyOfStages(
+  stages: Stages,
+  exchange: Exchange,
+  errors: Pick<ErrorPolicy, 'refuse'>,
+): Promise<Reply | undefined> {
+  try {
+    for (const stage of stages) {
+      const made = stage?.(exchange);
+      const reply = made instanceof Promise ? await made : made;
+      if (reply) return withHeadersOf(exchange, reply);
+    }
+    return undefined;
+  } catch (error) {
+    return withHeadersOf(exchange, errors.refuse(exchange, error));
+  }
 }
 
 /** The form in which clients send the address to a proxy, and may send it to any server. */

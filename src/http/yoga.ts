@@ -13,14 +13,15 @@ import { createYoga, type GraphQLParams, type Plugin } from 'graphql-yoga';
 import { errorsThrown } from '../errors.ts';
 import type { Answers } from './answers.ts';
 import type { ErrorPolicy } from './error-policy.ts';
-import { CALLER_LEFT, type Exchange, type Stages } from './exchange.ts';
-import { replyOfStages, type Way } from './handler.ts';
+import { CALLER_LEFT, type Exchange, type Stage, type Stages } from './exchange.ts';
+import { replyOfStages } from './handler.ts';
 import type { OperationSteps, Params } from './operation.ts';
 import { isPiece, isStream, withHeadersOf, type Body, type Reply } from './reply.ts';
 import { replyOf } from './results.ts';
 
 /*
- * The way of requests if the operator has plugins: the same stages, as the steps of Yoga
+ * The way of requests. Without plugins of the operator, all stages run in one hook, onRequest, since nobody sees the other
+ * steps, which cost as much as the rest of a page. With plugins they are the steps of Yoga:
  *
  *   onRequest          admit: who, from where  >  that of plugins  >  enter: path, method
  *   setRequestParser   read: the body
@@ -63,8 +64,10 @@ function exchangeIn(context: object): Exchange {
   return (context as ServerContext)[EXCHANGE];
 }
 
-export function wayOfYoga(parts: YogaParts): Way {
+/** Makes Yoga answer requests, with the stages of the gateway and the plugins of the operator. */
+export function openYoga(parts: YogaParts) {
   const { schema, plugins, admit, enter, read, steps, answers, errors } = parts;
+  const hasPlugins = plugins.length > 0;
   /** The replies of the gateway, which are not read from the responses that plugins see. */
   const replies = new WeakMap<Response, Reply>();
   /** Parameters as they were sent. */
@@ -73,10 +76,8 @@ export function wayOfYoga(parts: YogaParts): Way {
   const executed = new WeakSet<Exchange>();
 
   const respond = (reply: Reply): Response => {
-    const { status, headers, body = '' } = reply;
-    const content = isPiece(body) ? body : lazily(body);
-    const init = { status, headers: headers as Record<string, string> };
-    const response = new YogaResponse(content === '' ? null : (content as BodyInit), init);
+    // Without plugins, nobody reads it.
+    const response = hasPlugins ? forPlugins(reply) : new YogaResponse();
     replies.set(response, reply);
     return response;
   };
@@ -173,25 +174,35 @@ export function wayOfYoga(parts: YogaParts): Way {
       }, 'application/json');
     },
   };
-  const yoga = yogaOf(schema, [
-    first,
-    ...(plugins as readonly object[] as readonly GatewayPlugin[]),
-    last,
-  ]);
+  /** All that is left behind the other stages. */
+  const operation: Stage = async (exchange) => {
+    const params = steps.params(exchange, await read(exchange));
+    const { query, operationName, variables } = params;
+    // Not awaited here, so that the parameters, which may be large, are not kept until then.
+    return answers.reply(steps.ready(exchange, query, operationName, variables));
+  };
+  const yoga = yogaOf(
+    schema,
+    hasPlugins
+      ? [first, ...(plugins as readonly object[] as readonly GatewayPlugin[]), last]
+      : [{ onRequest: onRequest([...admit, ...enter, operation]) }],
+  );
   // Yoga is a proxy, and each access through it binds a function.
   const { handleNodeRequestAndResponse, handleRequest } = yoga;
 
   return {
-    answer: async (exchange) => {
+    /** Never rejects. */
+    answer: async (exchange: Exchange): Promise<Reply> => {
       const { node, fetched } = exchange;
       const context = { ...node, [EXCHANGE]: exchange };
       try {
         const response = node
           ? await handleNodeRequestAndResponse(node.req, node.res, context)
           : await handleRequest(fetched!, context);
+        const own = replies.get(response);
+        if (own && !hasPlugins) return own;
         const { status, body } = response;
         const headers = headersOf(response);
-        const own = replies.get(response);
         if (own) return { status, headers, body: own.body };
         return withHeadersOf(exchange, {
           status,
@@ -203,6 +214,7 @@ export function wayOfYoga(parts: YogaParts): Way {
         return withHeadersOf(exchange, errors.refuse(exchange, error));
       }
     },
+    /** Lets plugins finish their work. */
     dispose: () => yoga.dispose(),
   };
 }
@@ -243,6 +255,13 @@ const SPECIFIED: ReadonlySet<ValidationRule> = new Set(specifiedRules);
 function refusalOf(errors: readonly GraphQLError[] = [], { hasLeft }: Exchange): unknown {
   if (errors.length > 0) return new AggregateError(errors);
   return hasLeft ? CALLER_LEFT : new Error('A plugin has made a result without data and errors.');
+}
+
+function forPlugins({ status, headers, body = '' }: Reply): Response {
+  const content = isPiece(body) ? body : lazily(body);
+  // Yoga adds the length of the content to the object.
+  const init = { status, headers: { ...headers } as Record<string, string> };
+  return new YogaResponse(content === '' ? null : (content as BodyInit), init);
 }
 
 /** A large body for plugins, most of which do not read it. */

@@ -1,6 +1,6 @@
 import { createErrorPolicy } from '../../../src/http/error-policy.ts';
 import type { Stage } from '../../../src/http/exchange.ts';
-import { createHandler, wayOfStages } from '../../../src/http/handler.ts';
+import { createHandler, replyOfStages } from '../../../src/http/handler.ts';
 import { createTelemetry } from '../../../src/telemetry/telemetry.ts';
 import { recordingLog } from './recording-log.ts';
 
@@ -9,6 +9,10 @@ export function handlerOf(stage: Stage) {
   const { log, logged } = recordingLog();
   const errors = createErrorPolicy(log);
   const telemetry = createTelemetry({ version: '1', log }).requests();
-  const handler = createHandler(wayOfStages([stage], errors).answer, errors, telemetry);
+  const handler = createHandler(
+    async (exchange) => (await replyOfStages([stage], exchange, errors))!,
+    errors,
+    telemetry,
+  );
   return { handler, logged };
 }
