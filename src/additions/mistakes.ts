@@ -1,5 +1,5 @@
 import { isInterfaceType, print, type GraphQLSchema } from 'graphql';
-import { fieldAt, typesWithFields } from '../schema/derived.ts';
+import { fieldAt, objectTypesIn } from '../schema/derived.ts';
 import type { AddedParts } from './additions.ts';
 
 /**
@@ -32,7 +32,7 @@ export function mistakesIn(
     ),
   );
   // Operations without added fields are answered by the served schema.
-  const changed = typesWithFields(served).flatMap((parent) =>
+  const changed = objectTypesIn(served).flatMap((parent) =>
     Object.values(parent.getFields())
       .filter(({ name, type }) => String(fieldAt(schema, parent.name, name)?.type) !== String(type))
       .map(

@@ -17,6 +17,7 @@ import {
 } from 'graphql';
 import { isLongInteger } from '../engine/json.ts';
 import { keyOf } from '../engine/syntax.ts';
+import type { Requirement } from '../schema/field-scopes.ts';
 import type { AddedParts } from './additions.ts';
 
 export type Resolver = GraphQLFieldResolver<unknown, unknown>;
@@ -169,13 +170,6 @@ export function withMergeKeys(value: object, type: string): object {
   );
   // Otherwise a selected `__typename` alone would be requested.
   return Object.assign(copyOf(value), { __typename: type }, Object.fromEntries(keys));
-}
-
-/** What a field requires: of its resolver, or of a merge. */
-interface Requirement {
-  readonly type: string;
-  readonly field: string;
-  readonly selectionSet: string;
 }
 
 export function requirementsOf({

@@ -11,8 +11,7 @@ import {
 import type { Plan } from '../engine/plan.ts';
 import { OperatorMistake, OperatorMistakes } from '../errors.ts';
 import type { Entity } from '../schema/derived.ts';
-import { checkScopes } from '../schema/derivation/check-overrides.ts';
-import { addScopes, scopesOfFragment, type ScopesByPlace } from '../schema/field-scopes.ts';
+import { withAddedScopes } from '../schema/field-scopes.ts';
 import { rootsOf, type ServedSchema } from '../schema/served/served-schema.ts';
 import { addedPlan } from './added-plan.ts';
 import type { AddedParts, Additions } from './additions.ts';
@@ -63,9 +62,8 @@ export function withAdditions(
   const schema = isEmpty ? served.schema : stitched(served, added, delegate);
   const mistakes = mistakesIn(served.schema, schema, added);
   if (mistakes.length > 0) throw new OperatorMistakes(source, mistakes);
-  checkScopes(served.writtenScopes, schema);
+  const scopes = withAddedScopes(served.scopes, schema, requirementsOf(added));
   if (isEmpty) return undefined;
-  const scopes = scopesWithAdditions(schema, served, added);
   return {
     ...served,
     schema,
@@ -135,29 +133,4 @@ function byEntity({ name }: Entity['type']) {
     key: ({ id }: { readonly id: unknown }) => ({ __typename: name, id }),
     argsFromKeys: (representations: readonly unknown[]) => ({ representations }),
   };
-}
-
-/**
- * Returns all scopes: for an added field also those of the fields that it requires, because its values are made of
- * these.
- */
-function scopesWithAdditions(
-  schema: GraphQLSchema,
-  served: ServedSchema,
-  added: AddedParts,
-): ScopesByPlace {
-  const places = new Map(served.scopes);
-  if (places.size === 0) return places;
-  const required = requirementsOf(added).map(({ type, field, selectionSet }) => ({
-    place: `${type}.${field}`,
-    fragment: parse(`fragment Required on ${type} ${selectionSet}`),
-  }));
-  // A required field may be an added field too.
-  for (let grows = true; grows;) {
-    const grown = required.map(({ place, fragment }) =>
-      addScopes(places, place, scopesOfFragment(schema, places, fragment)),
-    );
-    grows = grown.includes(true);
-  }
-  return places;
 }

@@ -53,7 +53,7 @@ export function createShared(parts: EngineParts) {
     /** The derived fields, by `Type.field`. */
     derived: new Map(served.derived.map((field) => [`${field.parent}.${field.name}`, field])),
     /** By their served names. */
-    mutations: typeof mutations === 'string' ? mutations : mutations.map(served.servedMutation),
+    mutations: typeof mutations === 'string' ? mutations : mutations.map(served.rootField),
     /** The served names of types by those of the service, where they differ. */
     servedNames: new Map(
       Object.keys(upstream.getTypeMap())

@@ -16,88 +16,61 @@ import {
 } from './derived.ts';
 
 interface DerivedParts {
-  /** The name of the query root. */
-  readonly root: string;
+  /** The upstream under served names. */
+  readonly schema: GraphQLSchema;
   /** Of the root and of nested lists. */
   readonly adapters: readonly Adapter[];
   readonly entities: readonly Entity[];
 }
 
 /** All fields that the gateway adds to the service's schema, in the order in which they are documented. */
-export function derivedFields({ root, adapters, entities }: DerivedParts): DerivedField[] {
+export function derivedFields({ schema, adapters, entities }: DerivedParts): DerivedField[] {
+  const parent = schema.getQueryType()!.name;
+  const records = entities.filter(({ field }) => field !== undefined);
   return [
-    ...adapters.flatMap(fieldsOfList),
-    { kind: 'service', parent: root, name: '_service' },
-    ...(entities.length > 0
-      ? [{ kind: 'entities', parent: root, name: '_entities', entities } as const]
-      : []),
-    ...entities.flatMap((entity) =>
-      entity.field === undefined
-        ? []
-        : [{ kind: 'record', parent: root, name: entity.field, entity } as const],
-    ),
+    ...adapters.flatMap((adapter) => fieldsOfList(adapter, schema)),
+    { kind: 'service', parent, name: '_service', reads: [], sdl: SERVICE },
+    ...(entities.length > 0 ? [entitiesField(entities, parent)] : []),
+    ...records.map((entity) => recordField(entity, parent)),
   ];
 }
 
-/** The fields that are derived from one list. */
-export function fieldsOfList(adapter: Adapter): DerivedList[] {
-  return (['all', 'connection'] as const).flatMap((kind) => {
-    const name = adapter[kind]?.field;
-    return name === undefined ? [] : [{ kind, parent: adapter.parent, name, adapter }];
-  });
-}
-
-/** What the definitions of derived fields depend on. */
-interface SdlParts {
-  /** The upstream under served names. */
-  readonly schema: GraphQLSchema;
-  /** The served name of Relay's `PageInfo`. */
-  readonly pageInfo: string;
-}
-
-/** The definitions of all derived fields, and of the types that they need, with documentation for GraphiQL. */
-export function derivedSdl(fields: readonly DerivedField[], parts: SdlParts): string {
-  const { pageInfo } = parts;
-  const connected = fields.flatMap((field) => (field.kind === 'connection' ? [field.adapter] : []));
-  const lists = Map.groupBy(connected, ({ connection }) => connection!.type);
-  const extended = Map.groupBy(fields, ({ parent }) => parent);
-  return [
-    ...(connected.length > 0 ? [pageInfoType(pageInfo)] : []),
-    ...Array.from(lists.values(), (adapters) => connectionTypes(adapters, pageInfo)),
-    ...fields.flatMap(routerTypes),
-    ...Array.from(extended, ([parent, all]) => {
-      const definitions = all.map((field) => definitionOf(field, parts.schema));
-      return `extend type ${parent} {\n${definitions.join('\n')}\n}`;
-    }),
-  ].join('\n');
-}
-
-function definitionOf(field: DerivedField, schema: GraphQLSchema): string {
-  const { name } = field;
-  switch (field.kind) {
-    case 'all': {
-      const { connection, recordType, name: list } = field.adapter;
-      return `
+function fieldsOfList(adapter: Adapter, schema: GraphQLSchema): DerivedList[] {
+  const { all, connection, parent, recordType, name: list, nodeType, identity } = adapter;
+  // Cursors contain what identifies a record.
+  const types = identity === undefined ? [] : objectTypesOf(schema, nodeType);
+  const reads = [
+    ...placesOfList(adapter),
+    nodeType.name,
+    ...types.map((type) => `${type.name}.${identity}`),
+  ];
+  const filters = filtersOf(adapter, schema);
+  const deprecation = deprecationOf(adapter);
+  const fields: DerivedList[] = [];
+  if (all) {
+    const sdl = `
   """
   All records of \`${list}\`, each once and in order. The gateway reads the list page by page and returns it as one list.
   Null with an error if the list cannot be read to its end, or if the operation drains more records than \`DRAIN_MAX_ITEMS\` of
   the gateway in total, 100,000 by default.
   """
-  ${name}(
+  ${all.field}(
     """The largest number of records to return. Default: all."""
     limit: Int
     """Start after this record: ${connection ? `a cursor of \`${connection.field}\`, or ` : ''}the \`resumeAfter\` of an error."""
     after: String
-    ${filtersOf(field.adapter, schema)}
-  ): ${print(astFromType(new GraphQLList(recordType)))}${deprecationOf(field.adapter)}`;
-    }
-    case 'connection':
-      return `
+    ${filters}
+  ): ${print(astFromType(new GraphQLList(recordType)))}${deprecation}`;
+    fields.push({ kind: 'all', parent, name: all.field, adapter, reads, sdl });
+  }
+  if (connection) {
+    const count = adapter.count ? [`${adapter.pageType.name}.${adapter.count}`] : [];
+    const sdl = `
   """
-  The records of \`${field.adapter.name}\` as a Relay connection: up to \`CONNECTION_MAX\` of the gateway at a time, 500 by default, with
+  The records of \`${list}\` as a Relay connection: up to \`CONNECTION_MAX\` of the gateway at a time, 500 by default, with
   a cursor on every edge that resumes exactly after it.
   """
-  ${name}(
+  ${connection.field}(
     """The number of edges. Above the page limit of the service, several pages are read. Default: one page."""
     first: Int
     """Start after the edge with this cursor. Default: the start of the list."""
@@ -106,89 +79,59 @@ function definitionOf(field: DerivedField, schema: GraphQLSchema): string {
     last: Int
     """End before the edge with this cursor. Far from the start of the list this costs as much as \`totalCount\`."""
     before: String
-    ${filtersOf(field.adapter, schema)}
-  ): ${field.adapter.connection!.type}${deprecationOf(field.adapter)}`;
-    case 'service':
-      return `
+    ${filters}
+  ): ${connection.type}${deprecation}`;
+    const name = connection.field;
+    fields.push({ kind: 'connection', parent, name, adapter, reads: [...reads, ...count], sdl });
+  }
+  return fields;
+}
+
+const SERVICE = `
   """For routers: what this subgraph offers to a supergraph."""
-  ${name}: _Service!`;
-    case 'entities':
-      return `
+  _service: _Service!`;
+
+function entitiesField(entities: readonly Entity[], parent: string): DerivedField {
+  const reads = entities.flatMap((entity) => placesOfLookup(entity, parent));
+  const sdl = `
   """
   For routers: records by their ids, in the order of the representations; null for a record that does not exist.
   """
-  ${name}(
+  _entities(
     """The \`__typename\` and the \`id\` of each record."""
     representations: [_Any!]!
   ): [_Entity]!`;
-    case 'record': {
-      const { type, idType, lookup } = field.entity;
-      const serviceId = lookup?.kind === 'id' ? getNullableType(lookup.argument.type) : idType;
-      return `
+  return { kind: 'entities', parent, name: '_entities', entities, reads, sdl };
+}
+
+function recordField(entity: Entity, parent: string): DerivedField {
+  const { type, idType, lookup } = entity;
+  const name = entity.field!;
+  const serviceId = lookup?.kind === 'id' ? getNullableType(lookup.argument.type) : idType;
+  const sdl = `
   """
-  ${describeLookup(field.entity)}
+  ${describeLookup(entity)}
   """
   ${name}(
     """The id, as the service returns it."""
     id: ${String(serviceId)}!
   ): ${type.name}`;
-    }
-  }
+  return { kind: 'record', parent, name, entity, reads: placesOfLookup(entity, parent), sdl };
 }
 
-function routerTypes(field: DerivedField): string[] {
-  if (field.kind === 'service') {
-    return [
-      `
-"""For routers: what this subgraph offers to a supergraph."""
-type _Service {
-  """The schema as SDL, with the directives of Federation 2."""
-  sdl: String!
-}`,
-    ];
+function describeLookup({ type: { name }, lookup }: Entity): string {
+  if (lookup?.kind === 'id') {
+    return `The ${name} with this id, which the service returns in \`${lookup.field}\`; null if it does not exist.`;
   }
-  if (field.kind !== 'entities') return [];
-  return [
-    `
-"""For routers: the \`__typename\` and the \`id\` of a record."""
-scalar _Any
-
-"""For routers: the types whose records other subgraphs can refer to."""
-union _Entity = ${field.entities.map(({ type }) => type.name).join(' | ')}`,
-  ];
-}
-
-/** The types and fields of the service that a derived field reads, whatever is selected of it. */
-export function placesReadBy(field: DerivedField, schema: GraphQLSchema): readonly string[] {
-  switch (field.kind) {
-    case 'all':
-    case 'connection': {
-      const { adapter } = field;
-      const counted = field.kind === 'connection' && adapter.count;
-      return [
-        ...placesOfList(adapter),
-        ...placesOfRecords(adapter, schema),
-        ...(counted ? [`${adapter.pageType.name}.${counted}`] : []),
-      ];
-    }
-    case 'record':
-      return placesOfLookup(field.entity, field.parent);
-    case 'entities':
-      return field.entities.flatMap((entity) => placesOfLookup(entity, field.parent));
-    case 'service':
-      return [];
-  }
+  return `The ${name} with this id; null if it does not exist. The service has no such field, so the record is looked up
+  in \`${lookup!.adapter.name}\`: first at its last known position and near it, then at both ends of the list, then by
+  reading the whole list, at most every 30 seconds. A record inserted in the middle of the list by someone else may not be
+  found for as long.`;
 }
 
 /** The field of a list, and the type and the field of its pages. */
 function placesOfList({ parent, name, pageType }: Adapter): string[] {
   return [`${parent}.${name}`, pageType.name, `${pageType.name}.items`];
-}
-
-/** What is always read of the records of a list: cursors contain what identifies a record. */
-function placesOfRecords({ nodeType, identity }: Adapter, schema: GraphQLSchema): string[] {
-  const types = identity === undefined ? [] : objectTypesOf(schema, nodeType);
-  return [nodeType.name, ...types.map(({ name }) => `${name}.${identity}`)];
 }
 
 function placesOfLookup({ lookup }: Entity, root: string): string[] {
@@ -212,6 +155,37 @@ function filtersOf({ filters }: Adapter, schema: GraphQLSchema): string {
     })
     .join('\n    ');
 }
+
+/** The definitions of all derived fields, and of the types that they need. @param pageInfo the served name of Relay's */
+export function derivedSdl(fields: readonly DerivedField[], pageInfo: string): string {
+  const connected = fields.flatMap((field) => (field.kind === 'connection' ? [field.adapter] : []));
+  const lists = Map.groupBy(connected, ({ connection }) => connection!.type);
+  const extended = Map.groupBy(fields, ({ parent }) => parent);
+  return [
+    ROUTER_TYPES,
+    ...(connected.length > 0 ? [pageInfoType(pageInfo)] : []),
+    ...Array.from(lists.values(), (adapters) => connectionTypes(adapters, pageInfo)),
+    ...fields.flatMap((field) => (field.kind === 'entities' ? entityTypes(field.entities) : [])),
+    ...Array.from(
+      extended,
+      ([parent, all]) => `extend type ${parent} {\n${all.map(({ sdl }) => sdl).join('\n')}\n}`,
+    ),
+  ].join('\n');
+}
+
+const ROUTER_TYPES = `
+"""For routers: what this subgraph offers to a supergraph."""
+type _Service {
+  """The schema as SDL, with the directives of Federation 2."""
+  sdl: String!
+}`;
+
+const entityTypes = (entities: readonly Entity[]) => `
+"""For routers: the \`__typename\` and the \`id\` of a record."""
+scalar _Any
+
+"""For routers: the types whose records other subgraphs can refer to."""
+union _Entity = ${entities.map(({ type }) => type.name).join(' | ')}`;
 
 const pageInfoType = (name: string) => `
 """The first and last cursor of the returned edges, and whether the list has more records on either side."""
@@ -256,14 +230,4 @@ type ${edge} {
   """The record.${orNull}"""
   node: ${node}
 }`;
-}
-
-function describeLookup({ type: { name }, lookup }: Entity): string {
-  if (lookup?.kind === 'id') {
-    return `The ${name} with this id, which the service returns in \`${lookup.field}\`; null if it does not exist.`;
-  }
-  return `The ${name} with this id; null if it does not exist. The service has no such field, so the record is looked up
-  in \`${lookup!.adapter.name}\`: first at its last known position and near it, then at both ends of the list, then by
-  reading the whole list, at most every 30 seconds. A record inserted in the middle of the list by someone else may not be
-  found for as long.`;
 }

@@ -16,22 +16,26 @@ import {
   type GraphQLObjectType,
   type GraphQLOutputType,
   type GraphQLSchema,
+  type GraphQLType,
 } from 'graphql';
 
 /** Records of the largest page that the service documents (interface, section 8): the cost of a page for callers. */
 export const LARGEST_PAGE = 50;
 
-export type TypeWithFields = GraphQLObjectType | GraphQLInterfaceType;
+export type AnyField = GraphQLField<unknown, unknown>;
 
-export function hasFields(type: GraphQLNamedType | undefined): type is TypeWithFields {
+export function hasFields(
+  type: GraphQLNamedType | undefined,
+): type is GraphQLObjectType | GraphQLInterfaceType {
   return isObjectType(type) || isInterfaceType(type);
 }
 
-/** The object types and interfaces of a schema, without those of introspection. */
-export function typesWithFields(schema: GraphQLSchema): TypeWithFields[] {
+/** The object types of a schema in alphabetical order, without those of introspection. */
+export function objectTypesIn(schema: GraphQLSchema): GraphQLObjectType[] {
   return Object.values(schema.getTypeMap())
-    .filter(hasFields)
-    .filter((type) => !isIntrospectionType(type));
+    .filter((type) => isObjectType(type))
+    .filter((type) => !isIntrospectionType(type))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Returns a field by the name of its type and its own name. */
@@ -39,17 +43,19 @@ export function fieldAt(
   schema: GraphQLSchema,
   typeName: string,
   name: string,
-): GraphQLField<unknown, unknown> | undefined {
+): AnyField | undefined {
   const type = schema.getType(typeName);
   return hasFields(type) ? type.getFields()[name] : undefined;
 }
 
-/** The types that a union or an interface can have; any other type itself. */
+/** The types that a union or an interface can have, an object type itself, and nothing for any other type. */
 export function objectTypesOf(
   schema: GraphQLSchema,
-  type: GraphQLCompositeType,
+  type: GraphQLType,
 ): readonly GraphQLObjectType[] {
-  return isAbstractType(type) ? schema.getPossibleTypes(type) : [type];
+  const named = getNullableType(type);
+  if (isAbstractType(named)) return schema.getPossibleTypes(named);
+  return isObjectType(named) ? [named] : [];
 }
 
 /** Whether a type has the shape of a page. A field that returns one may still lack something else of a paged field. */
@@ -60,15 +66,12 @@ export function isPage(type: GraphQLNamedType): boolean {
 }
 
 /** Whether a type is a page, or a result of which at least one type is. */
-export function mayBePage(schema: GraphQLSchema, type: GraphQLNamedType): boolean {
-  return isPage(type) || (isAbstractType(type) && schema.getPossibleTypes(type).some(isPage));
+export function mayBePage(schema: GraphQLSchema, type: GraphQLType): boolean {
+  return objectTypesOf(schema, type).some(isPage);
 }
 
 /** The field of a type that may identify its records: a scalar, but no Boolean, that needs no arguments. */
-export function idOf(
-  type: GraphQLObjectType,
-  name = 'id',
-): GraphQLField<unknown, unknown> | undefined {
+export function idOf(type: GraphQLObjectType, name = 'id'): AnyField | undefined {
   const id = type.getFields()[name];
   const value = getNullableType(id?.type);
   const isScalar = isLeafType(value) && value !== GraphQLBoolean;
@@ -80,14 +83,37 @@ export interface Result {
   readonly type: GraphQLAbstractType;
   /** The type of the page or the record. */
   readonly success: GraphQLObjectType;
-  /** All others. */
+  /** All others: none of them can mean an empty list, or that there is no such record. */
   readonly failures: readonly GraphQLObjectType[];
+}
+
+/** The result that a page or a record is behind; undefined if the field returns it itself, or never. */
+export function resultOf(
+  schema: GraphQLSchema,
+  fieldType: GraphQLOutputType,
+  success: GraphQLObjectType,
+): Result | undefined {
+  const type = getNullableType(fieldType);
+  if (!isAbstractType(type) || !schema.isSubType(type, success)) return undefined;
+  return {
+    type,
+    success,
+    failures: objectTypesOf(schema, type).filter((each) => each !== success),
+  };
+}
+
+/** A text for `schema explain`. */
+export function describeResult({ type, success, failures }: Result): string {
+  const errors = failures.map(({ name }) => `; ${name} is an error`);
+  return `${success.name} is one of the types of ${type.name}${errors.join('')}.`;
 }
 
 /** A field of the upstream that serves a list page by page, recognized by its shape. */
 export interface PagedField {
+  /** The name of the type that has the field. */
+  readonly parent: string;
   readonly name: string;
-  readonly field: GraphQLField<unknown, unknown>;
+  readonly field: AnyField;
   /** The argument with the number of records. */
   readonly first: GraphQLArgument;
   /** The argument with the cursor, whatever its name is. */
@@ -106,19 +132,17 @@ export interface PagedField {
   readonly identity: string | undefined;
   /** The page's field with the number of records of all pages, which adapters.json names; undefined without one. */
   readonly count: string | undefined;
+  /** The page size to begin with, from adapters.json. */
+  readonly page: number | undefined;
 }
 
-/** The fields that are derived from a paged field, with their names and those of their types. */
+/** What is derived from a paged field, with the names of its fields and types. */
 export interface Adapter extends PagedField {
-  /** The name of the type that has the paged field. */
-  readonly parent: string;
   /** Undefined if the parent already has a field of that name. */
   readonly all: { readonly field: string } | undefined;
   /** Undefined for the same reason, and if nothing identifies a record. */
   readonly connection:
     { readonly field: string; readonly type: string; readonly edge: string } | undefined;
-  /** The page size to begin with, from adapters.json. */
-  readonly page: number | undefined;
   /** The field by which its parent is requested again; undefined for the query root. */
   readonly reach: ByIdField | undefined;
 }
@@ -145,26 +169,37 @@ export interface Entity {
 
 export type EntityLookup = ByIdField | { readonly kind: 'list'; readonly adapter: Adapter };
 
-/** A field that the gateway adds to those of the service. A new kind does not compile until it has all of its parts. */
+/** A field that the gateway adds to those of the service. */
 export type DerivedField =
   | DerivedList
-  | (Place & { readonly kind: 'record'; readonly entity: Entity })
-  | (Place & { readonly kind: 'entities'; readonly entities: readonly Entity[] })
-  | (Place & { readonly kind: 'service' });
+  | (Derived & { readonly kind: 'record'; readonly entity: Entity })
+  | (Derived & { readonly kind: 'entities'; readonly entities: readonly Entity[] })
+  | (Derived & { readonly kind: 'service' });
 
 /** `allPersons`, or `personsConnection`. */
-export interface DerivedList extends Place {
+export interface DerivedList extends Derived {
   readonly kind: 'all' | 'connection';
   readonly adapter: Adapter;
 }
 
-interface Place {
+interface Derived {
   /** The name of the type that has the field. */
   readonly parent: string;
   readonly name: string;
+  /** The types and fields of the service that it reads, whatever is selected of it: it needs their scopes. */
+  readonly reads: readonly string[];
+  /** Its definition, with documentation for GraphiQL. */
+  readonly sdl: string;
 }
 
-/** What was derived from a list or a type with an id, and why, for `schema explain`. */
+/** What is said of the derivation to the operator. */
+export interface Notes {
+  /** What was derived from every list and every type with an id, and why, for `schema explain`. */
+  readonly reports: Report[];
+  /** Why something was not derived, for the log at the start. */
+  readonly warnings: string[];
+}
+
 export interface Report {
   /** For example `Vacancy.candidates`, or `Vacancy`. */
   readonly subject: string;

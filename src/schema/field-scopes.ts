@@ -1,21 +1,123 @@
 import {
   getNamedType,
+  isObjectType,
+  parse,
   type DocumentNode,
   type FieldNode,
-  type GraphQLCompositeType,
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
-import { forbidden } from '../errors.ts';
+import { forbidden, OperatorMistakes } from '../errors.ts';
 import { onlyOperation, visitFields } from '../selections.ts';
-import { placesReadBy } from './derived-fields.ts';
-import { fieldAt, objectTypesOf, type DerivedField } from './derived.ts';
+import { SUBJECT, type Overrides } from './derivation/overrides.ts';
+import { fieldAt, objectTypesIn, objectTypesOf, type DerivedField } from './derived.ts';
 
 /**
- * Scopes by the name of a type, or the coordinate of a field, derived fields included. What follows from the scopes of a
- * type is not repeated.
+ * Scopes by the name of a type, or the coordinate of a field of an object type. Those of a type are also at each field
+ * that returns it: a router looks only at a field and its parent.
  */
 export type ScopesByPlace = ReadonlyMap<string, readonly string[]>;
+
+/** Returns the scopes that adapters.json gives to types and fields; derived fields have those of what they read. */
+export function fieldScopes(
+  schema: GraphQLSchema,
+  { fields, types }: Overrides,
+  derived: readonly DerivedField[],
+): ScopesByPlace {
+  const written = new Map<string, readonly string[]>();
+  for (const [place, { scope }] of [...Object.entries(fields), ...Object.entries(types)]) {
+    if (scope !== undefined) written.set(place, [scope]);
+  }
+  const places = new Map(written);
+  for (const { parent, name, reads } of derived) {
+    add(
+      places,
+      `${parent}.${name}`,
+      reads.flatMap((place) => written.get(place) ?? []),
+    );
+  }
+  addReturned(places, schema);
+  return places;
+}
+
+/** What a field requires that a company adds. Its value is made of it. */
+export interface Requirement {
+  readonly type: string;
+  readonly field: string;
+  readonly selectionSet: string;
+}
+
+/**
+ * Adds the scopes of what a company adds: a field with requirements has those of all that it requires.
+ *
+ * @throws OperatorMistakes about adapters.json
+ */
+export function withAddedScopes(
+  scopes: ScopesByPlace,
+  schema: GraphQLSchema,
+  requirements: readonly Requirement[],
+): ScopesByPlace {
+  checkPlaces(scopes, schema);
+  const places = new Map(scopes);
+  if (places.size === 0) return places;
+  addReturned(places, schema);
+  const required = requirements.map(({ type, field, selectionSet }) => ({
+    place: `${type}.${field}`,
+    fragment: parse(`fragment Required on ${type} ${selectionSet}`),
+  }));
+  // A required field may be an added field too.
+  for (let grows = true; grows;) {
+    const grown = required.map(({ place, fragment }) =>
+      add(
+        places,
+        place,
+        usesIn(schema, places, fragment).map(({ scope }) => scope),
+      ),
+    );
+    grows = grown.includes(true);
+  }
+  return places;
+}
+
+/** Adds to the scopes of a place. @returns whether any of them was new */
+function add(
+  places: Map<string, readonly string[]>,
+  place: string,
+  scopes: readonly string[],
+): boolean {
+  const known = places.get(place) ?? [];
+  const all = [...new Set([...known, ...scopes])];
+  if (all.length === known.length) return false;
+  places.set(place, all);
+  return true;
+}
+
+/** Not at fields of interfaces: composition refuses scopes there, and copies those of their types. */
+function addReturned(places: Map<string, readonly string[]>, schema: GraphQLSchema): void {
+  for (const type of objectTypesIn(schema)) {
+    for (const field of Object.values(type.getFields())) {
+      const returned = getNamedType(field.type).name;
+      add(places, `${type.name}.${field.name}`, places.get(returned) ?? []);
+    }
+  }
+}
+
+function checkPlaces(scopes: ScopesByPlace, schema: GraphQLSchema): void {
+  const unknown = Array.from(scopes.keys()).filter((place) => {
+    const [typeName = '', field] = place.split('.');
+    const type = schema.getType(typeName);
+    return !isObjectType(type) || (field !== undefined && !type.getFields()[field]);
+  });
+  if (unknown.length === 0) return;
+  throw new OperatorMistakes(
+    SUBJECT,
+    unknown.map((place) => `${place}: ${SCOPED}`),
+  );
+}
+
+const SCOPED =
+  'only object types and their fields have scopes, and this is not one. Use names that `schema print` shows, of an interface ' +
+  'those of its types; what gateway.config.ts adds needs GATEWAY_CONFIG.';
 
 /** An operation of a document. */
 export interface NamedDocument {
@@ -32,38 +134,6 @@ export interface ScopedUse {
 }
 
 /**
- * Gives derived fields the scopes of what they are derived from.
- *
- * @param written what adapters.json says, by the names of types and the coordinates of fields
- * @param schema the service's own schema, under served names
- */
-export function fieldScopes(
-  written: ReadonlyMap<string, string>,
-  schema: GraphQLSchema,
-  derived: readonly DerivedField[],
-): ScopesByPlace {
-  const places = new Map(Array.from(written, ([place, scope]) => [place, [scope]]));
-  for (const field of written.size > 0 ? derived : []) {
-    const scopes = placesReadBy(field, schema).flatMap((place) => written.get(place) ?? []);
-    addScopes(places, `${field.parent}.${field.name}`, scopes);
-  }
-  return places;
-}
-
-/** Adds to the scopes of a place. @returns whether any of them was new */
-export function addScopes(
-  places: Map<string, readonly string[]>,
-  place: string,
-  scopes: readonly string[],
-): boolean {
-  const known = places.get(place) ?? [];
-  const all = [...new Set([...known, ...scopes])];
-  if (all.length === known.length) return false;
-  places.set(place, all);
-  return true;
-}
-
-/**
  * Makes the function that finds the fields of an operation that need scopes, even if they are skipped.
  *
  * @param schema with what a company adds
@@ -76,42 +146,22 @@ export function scopedUsesIn(
     places.size === 0 ? [] : usesIn(schema, places, onlyOperation(document, operation).document);
 }
 
-/** Returns the scopes of everything that a fragment reads. */
-export function scopesOfFragment(
-  schema: GraphQLSchema,
-  places: ScopesByPlace,
-  fragment: DocumentNode,
-): readonly string[] {
-  return usesIn(schema, places, fragment).map(({ scope }) => scope);
-}
-
+/**
+ * A field needs its own scopes, and those of its parent. One that is selected of an interface needs what it needs of each
+ * of the interface's types, as in Apollo Federation.
+ */
 function usesIn(schema: GraphQLSchema, places: ScopesByPlace, document: DocumentNode): ScopedUse[] {
   const uses: ScopedUse[] = [];
   visitFields(schema, document, (node, parent) => {
-    uses.push(...needsOf(schema, places, parent, node));
+    const name = node.name.value;
+    for (const { name: type } of objectTypesOf(schema, parent)) {
+      if (!fieldAt(schema, type, name)) continue;
+      for (const place of [`${type}.${name}`, type]) {
+        for (const scope of places.get(place) ?? []) uses.push({ node, scope, place });
+      }
+    }
   });
   return uses;
-}
-
-/**
- * What a field needs: for itself, its parent and the type that it returns. A field that is selected of an interface needs
- * what it needs of each of the interface's types, as in Apollo Federation.
- */
-function needsOf(
-  schema: GraphQLSchema,
-  scopes: ScopesByPlace,
-  parent: GraphQLCompositeType,
-  node: FieldNode,
-): readonly ScopedUse[] {
-  const name = node.name.value;
-  return objectTypesOf(schema, parent).flatMap(({ name: type }) => {
-    const field = fieldAt(schema, type, name);
-    if (!field) return [];
-    const places = new Set([`${type}.${name}`, type, getNamedType(field.type).name]);
-    return [...places].flatMap((place) =>
-      (scopes.get(place) ?? []).map((scope) => ({ node, scope, place })),
-    );
-  });
 }
 
 /**

@@ -26,21 +26,48 @@ export function readIntrospection(answer: unknown): Described {
   const { data } = answer as { data?: IntrospectionQuery };
   const { __schema: described } = data ?? (answer as IntrospectionQuery);
   if (!Array.isArray(described?.types)) throw new Error('It has no __schema with types.');
-  const parts = described as unknown as Record<'types' | 'directives', Part[]>;
-  const types = parts.types.filter(({ name }) => !name.startsWith('__'));
+  const types = described.types.filter(({ name }) => !name.startsWith('__'));
   const known = new Set(types.map(({ name }) => name).filter(isName));
   const warnings: string[] = [];
+  const leaveOut = (what: string, why: string) =>
+    void warnings.push(`The schema of the service is used without ${what}: ${why}.`);
+
+  /** Returns a part without its flaws; nothing if it is not usable. */
+  const withoutFlaws = (place: string, part: Part): Part[] => {
+    const { name, kind, type, defaultValue = null } = part;
+    const typeName = type ? namedType(type) : kind && name;
+    if (!isName(name) || (typeName !== undefined && !known.has(typeName))) {
+      leaveOut(place, 'its name is not one of GraphQL, or the schema does not have its type');
+      return [];
+    }
+    const isFlawed = defaultValue !== null && !isGraphql(defaultValue);
+    if (isFlawed) leaveOut(`the default value of ${place}`, 'it is not a GraphQL value');
+    const kept: Part = { ...part, ...(isFlawed && { defaultValue: null }) };
+    for (const list of LISTS) {
+      kept[list] &&= kept[list].flatMap((each) => withoutFlaws(`${place}.${each.name}`, each));
+    }
+    return [kept];
+  };
+
+  const parts = { types, directives: described.directives } as unknown as Record<string, Part[]>;
   const usable = {
     ...described,
-    types: types.flatMap((type) => withoutFlaws(type.name, type, { known, warnings })),
-    directives: parts.directives.flatMap((each) =>
-      withoutFlaws(`@${each.name}`, each, { known, warnings }),
-    ),
+    types: parts['types']!.flatMap((type) => withoutFlaws(type.name, type)),
+    directives: parts['directives']!.flatMap((each) => withoutFlaws(`@${each.name}`, each)),
   };
   const schema = buildClientSchema({ __schema: usable as never });
   assertValidSchema(schema);
   return { sdl: `${printSchema(lexicographicSortSchema(schema))}\n`, warnings };
 }
+
+const LISTS = [
+  'fields',
+  'interfaces',
+  'possibleTypes',
+  'enumValues',
+  'inputFields',
+  'args',
+] as const;
 
 /** A type, a reference to one, a directive, or a part of these: each has a name, and other parts in lists. */
 interface Part extends Partial<Record<(typeof LISTS)[number], Part[] | null>> {
@@ -55,42 +82,6 @@ interface Part extends Partial<Record<(typeof LISTS)[number], Part[] | null>> {
 interface TypeRef {
   readonly name: string;
   readonly ofType?: TypeRef | null;
-}
-
-const LISTS = [
-  'fields',
-  'interfaces',
-  'possibleTypes',
-  'enumValues',
-  'inputFields',
-  'args',
-] as const;
-
-interface Reading {
-  /** The names of the types that fields and inputs may have. */
-  readonly known: ReadonlySet<string>;
-  readonly warnings: string[];
-}
-
-/** Returns the part without its flaws; nothing if it is not usable. */
-function withoutFlaws(place: string, part: Part, reading: Reading): Part[] {
-  const { known, warnings } = reading;
-  const leaveOut = (what: string, why: string) =>
-    void warnings.push(`The schema of the service is used without ${what}: ${why}.`);
-  const { name, kind, type, defaultValue = null } = part;
-  const typeName = type ? namedType(type) : kind && name;
-  if (!isName(name) || (typeName !== undefined && !known.has(typeName))) {
-    leaveOut(place, 'its name is not one of GraphQL, or the schema does not have its type');
-    return [];
-  }
-  const isFlawed = defaultValue !== null && !isGraphql(defaultValue);
-  if (isFlawed) leaveOut(`the default value of ${place}`, 'it is not a GraphQL value');
-  const kept = { ...part, ...(isFlawed && { defaultValue: null }) };
-  for (const list of LISTS) {
-    if (!part[list]) continue;
-    kept[list] = part[list].flatMap((each) => withoutFlaws(`${place}.${each.name}`, each, reading));
-  }
-  return [kept];
 }
 
 /** Names that begin with __ belong to introspection. */

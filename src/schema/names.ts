@@ -11,24 +11,26 @@ import {
 import { OperatorMistake } from '../errors.ts';
 
 /** Relay reserves this name: no other type may have it (Relay, cursor connections, 5). */
-export const RELAY_PAGE_INFO = 'PageInfo';
+const RELAY_PAGE_INFO = 'PageInfo';
 
 /** The names under which types and root fields are served. */
 export interface ServedNames {
+  /** The served name of Relay's `PageInfo`. */
+  readonly pageInfo: string;
   /** The prefixed name of a type. */
-  type(name: string): string;
+  readonly type: (name: string) => string;
   /** The name of a served type without the prefix. */
-  unprefixed(type: string): string;
+  readonly unprefixed: (type: string) => string;
   /** The served name of a root field: the prefix, then the name with a capital. */
-  derived(name: string): string;
+  readonly rootField: (name: string) => string;
   /** The upstream's name of a served field of Query. */
-  upstream(field: string): string;
+  readonly upstreamField: (field: string) => string;
   /** The upstream's name of a served type; a derived type itself. */
-  upstreamType(type: string): string;
+  readonly upstreamType: (type: string) => string;
   /** What wraps the snapshot under its served names. */
   readonly transforms: Transform[];
   /** Renames the types and fields of a document to the upstream's names. */
-  toUpstream(document: DocumentNode): DocumentNode;
+  readonly toUpstream: (document: DocumentNode) => DocumentNode;
 }
 
 /**
@@ -45,12 +47,8 @@ export function servedNames(
   prefix: string,
   servesConnections: boolean,
 ): ServedNames {
-  const derived = (name: string) =>
+  const rootField = (name: string) =>
     prefix === '' ? name : fieldName(prefix) + name.charAt(0).toUpperCase() + name.slice(1);
-  const query = snapshot.getQueryType();
-  const fields = new Map(
-    Object.keys(query?.getFields() ?? {}).map((name) => [derived(name), name]),
-  );
   const served = new Map(
     Object.values(snapshot.getTypeMap()).map((type) => {
       const { name } = type;
@@ -58,28 +56,30 @@ export function servedNames(
       return [name, keepsName(type, snapshot) ? name : prefix + free] as const;
     }),
   );
-  const clash = Array.from(served).find(
-    ([name, servedAs]) => name !== servedAs && snapshot.getType(servedAs),
-  );
-  if (clash) {
+  for (const [name, servedAs] of served) {
+    if (name === servedAs || !snapshot.getType(servedAs)) continue;
     throw new OperatorMistake(
-      `The type ${clash[0]} would be served as ${clash[1]}, a name that the service already has. Choose another SCHEMA_PREFIX.`,
+      `The type ${name} would be served as ${servedAs}, a name that the service already has. Choose another SCHEMA_PREFIX.`,
     );
   }
-  const upstream = new Map(Array.from(served, ([name, servedAs]) => [servedAs, name]));
+  const upstreamTypes = new Map(Array.from(served, ([name, servedAs]) => [servedAs, name]));
+  const upstreamFields = new Map(
+    Object.keys(snapshot.getQueryType()!.getFields()).map((name) => [rootField(name), name]),
+  );
   const transforms: Transform[] = [
     new RenameTypes((name) => served.get(name) ?? name, {
       renameBuiltins: false,
       renameScalars: true,
     }),
-    ...(prefix === '' ? [] : [new RenameRootFields((_, name) => derived(name))]),
+    ...(prefix === '' ? [] : [new RenameRootFields((_, name) => rootField(name))]),
   ];
   return {
+    pageInfo: prefix + RELAY_PAGE_INFO,
     type: (name) => prefix + name,
     unprefixed: (type) => (type.startsWith(prefix) ? type.slice(prefix.length) : type),
-    derived,
-    upstream: (field) => fields.get(field) ?? field,
-    upstreamType: (type) => upstream.get(type) ?? type,
+    rootField,
+    upstreamField: (field) => upstreamFields.get(field) ?? field,
+    upstreamType: (type) => upstreamTypes.get(type) ?? type,
     transforms,
     toUpstream: (document) =>
       transforms.reduceRight(

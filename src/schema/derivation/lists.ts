@@ -7,54 +7,53 @@ import {
   GraphQLString,
   isCompositeType,
   isListType,
+  isNonNullType,
   isObjectType,
   isRequiredArgument,
   type GraphQLArgument,
-  type GraphQLField,
-  type GraphQLInputType,
   type GraphQLObjectType,
-  type GraphQLOutputType,
   type GraphQLSchema,
+  type GraphQLType,
 } from 'graphql';
 import {
+  describeResult,
+  fieldAt,
   idOf,
   isPage,
   mayBePage,
+  objectTypesIn,
   objectTypesOf,
-  typesWithFields,
+  resultOf,
+  type Adapter,
+  type AnyField,
+  type Notes,
   type PagedField,
-  type TypeWithFields,
 } from '../derived.ts';
+import type { ServedNames } from '../names.ts';
 import type { FieldOverride, Overrides } from './overrides.ts';
-import { membersOf, resultOf } from './results.ts';
-
-type AnyField = GraphQLField<unknown, unknown>;
+import type { ByIdFields } from './records.ts';
 
 /** A field that returns several records, page by page or not. */
-export interface FoundList {
+interface FoundList {
   /** For example `Query.persons`. */
   readonly coordinate: string;
-  readonly parent: TypeWithFields;
+  readonly parent: GraphQLObjectType;
   /** Otherwise the reason, as text, why it is not a paged field. */
   readonly verdict: PagedField | string;
 }
 
-/**
- * Every list of the schema: those of the query root first, then the others, sorted by type.
- *
- * @param overrides from adapters.json, by field
- */
+/** Every list of the schema: those of the query root first, then the others, sorted by type. */
 export function findLists(schema: GraphQLSchema, overrides: Overrides['fields'] = {}): FoundList[] {
-  const root = schema.getQueryType();
-  const types = typesWithFields(schema)
-    .filter((type) => !isPage(type) && type !== root && type !== schema.getMutationType())
-    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
-  return [...(root ? [root] : []), ...types].flatMap((parent) =>
+  const root = schema.getQueryType()!;
+  const others = objectTypesIn(schema).filter(
+    (type) => !isPage(type) && type !== root && type !== schema.getMutationType(),
+  );
+  return [root, ...others].flatMap((parent) =>
     Object.values(parent.getFields())
       .filter((field) => looksLikeList(field, schema))
       .map((field) => {
         const coordinate = `${parent.name}.${field.name}`;
-        const verdict = judgeField(coordinate, field, schema, overrides[coordinate]);
+        const verdict = judge(schema, parent.name, field, overrides[coordinate]);
         return { coordinate, parent, verdict };
       }),
   );
@@ -75,70 +74,80 @@ function looksLikeList({ type, args }: AnyField, schema: GraphQLSchema): boolean
  *
  * @returns the reason, as text, if the field is not a paged field
  */
-function judgeField(
-  list: string,
-  field: AnyField,
+function judge(
   schema: GraphQLSchema,
+  parent: string,
+  field: AnyField,
   override: FieldOverride = {},
 ): PagedField | string {
-  const page = pageOf(field, schema);
-  if (typeof page === 'string') return page;
-  const items = page.getFields()['items'];
-  const records = items && getNullableType(items.type);
-  if (!items || !isListType(records)) return `its type ${page.name} has no list called items`;
-  if (items.args.some(isRequiredArgument)) return `${page.name}.items has required arguments`;
-  const nodeType = getNullableType(records.ofType);
-  if (!isCompositeType(nodeType)) return `${page.name}.items is not a list of objects`;
-  const missing = missingOfPageInfo(page);
-  if (missing) return missing;
+  const [page, ...otherPages] = objectTypesOf(schema, field.type).filter(isPage);
+  if (otherPages.length > 0) {
+    return `several types of ${String(field.type)} are pages: ${[page, ...otherPages].join(', ')}`;
+  }
+  const records = page && recordsOf(page);
+  if (!records) return `it does not return a page: ${PAGE}`;
   const first = field.args.find(({ name }) => name === 'first');
   if (!first || getNullableType(first.type) !== GraphQLInt) return 'it has no argument first: Int';
-  const after = cursorArgument(list, field, override.after);
+  const after = cursorArgument(`${parent}.${field.name}`, field, override.after);
   if (typeof after === 'string') return after;
   const others = field.args.filter((argument) => argument !== first && argument !== after);
-  const clashing = others.filter(({ name }) => OWN_ARGUMENTS.includes(name));
-  const required = clashing.find(isRequiredArgument);
-  if (required) return `its required argument ${required.name} is called as one of the gateway`;
-  // Records without an id are located by the records around them.
-  const hasIds = objectTypesOf(schema, nodeType).some((type) => idOf(type));
+  const clash = others.find(
+    (each) => OWN_ARGUMENTS.includes(each.name) && isRequiredArgument(each),
+  );
+  if (clash) return `its required argument ${clash.name} is called as one of the gateway`;
+  const { identity, count } = override;
+  const types = objectTypesOf(schema, records.nodeType);
+  if (identity !== undefined && !types.every((type) => idOf(type, identity))) {
+    return `${identity}, which adapters.json names, is not a scalar field of ${records.nodeType.name}`;
+  }
+  if (count !== undefined && !isCount(page.getFields()[count])) {
+    return `${page.name} has no field ${count}: Int, which adapters.json names`;
+  }
   return {
+    parent,
     name: field.name,
     field,
     first,
     after,
-    filters: others.filter((argument) => !clashing.includes(argument)),
+    filters: others.filter(({ name }) => !OWN_ARGUMENTS.includes(name)),
     pageType: page,
     result: resultOf(schema, field.type, page),
-    itemsType: items.type,
-    recordType: records.ofType,
-    nodeType,
-    identity: override.identity ?? (hasIds ? 'id' : undefined),
-    count: override.count,
+    ...records,
+    // Records without an id are located by the records around them.
+    identity: identity ?? (types.some((type) => idOf(type)) ? 'id' : undefined),
+    count,
+    page: override.page,
   };
 }
 
 /** Those of derived fields. A filter of the service with such a name is left out of them. */
 const OWN_ARGUMENTS = ['limit', 'after', 'last', 'before'];
 
-function pageOf({ type }: AnyField, schema: GraphQLSchema): GraphQLObjectType | string {
-  const page = getNullableType(type);
-  if (isObjectType(page)) return page;
-  const [only, ...others] = membersOf(schema, type).filter(isPage);
-  if (!only) return 'it does not return a page (an object with items and pageInfo)';
-  if (others.length === 0) return only;
-  return `several types of ${String(page)} are pages: ${[only, ...others].join(', ')}`;
+const PAGE =
+  '{ items: [objects] pageInfo: { hasNextPage: Boolean endCursor: String } }. Only cursors of type String or ID can be passed on';
+
+/** The types of the records of a page; undefined if its fields are not those of a page. */
+function recordsOf(page: GraphQLObjectType) {
+  const { items, pageInfo } = page.getFields();
+  const list = getNullableType(items!.type);
+  const info = getNullableType(pageInfo!.type);
+  if (!isListType(list) || !isObjectType(info)) return undefined;
+  const nodeType = getNullableType(list.ofType);
+  if (!isCompositeType(nodeType) || items!.args.some(isRequiredArgument)) return undefined;
+  const { hasNextPage, endCursor } = info.getFields();
+  const isPaged =
+    getNullableType(hasNextPage?.type) === GraphQLBoolean && isCursorType(endCursor?.type);
+  return isPaged ? { itemsType: items!.type, recordType: list.ofType, nodeType } : undefined;
 }
 
-function missingOfPageInfo(page: GraphQLObjectType): string | undefined {
-  const pageInfo = getNullableType(page.getFields()['pageInfo']?.type);
-  if (!isObjectType(pageInfo)) return `its type ${page.name} has no pageInfo`;
-  const { hasNextPage, endCursor } = pageInfo.getFields();
-  if (!hasNextPage || getNullableType(hasNextPage.type) !== GraphQLBoolean) {
-    return `${pageInfo.name} has no hasNextPage: Boolean`;
-  }
-  if (!endCursor) return `${pageInfo.name} has no endCursor`;
-  if (isCursorType(endCursor.type)) return undefined;
-  return `${pageInfo.name}.endCursor has the type ${String(endCursor.type)}, and only ${CURSORS} can be passed on`;
+/** A custom scalar may be a number or an object in JSON, which cannot be passed on as it is. */
+function isCursorType(type: GraphQLType | undefined): boolean {
+  const nullable = getNullableType(type);
+  return nullable === GraphQLString || nullable === GraphQLID;
+}
+
+function isCount(field: AnyField | undefined): boolean {
+  return getNullableType(field?.type) === GraphQLInt && !field!.args.some(isRequiredArgument);
 }
 
 /**
@@ -154,19 +163,16 @@ function cursorArgument(
   named: string | undefined,
 ): GraphQLArgument | string {
   const after = args.find(({ name }) => name === (named ?? 'after'));
-  const isCursor = after && isCursorType(after.type);
-  if (isCursor && !isRequiredArgument(after)) return after;
+  if (after && isCursorType(after.type) && !isRequiredArgument(after)) return after;
   if (named !== undefined) {
     return `${named}, which adapters.json names, is not an optional argument for a cursor`;
   }
-  if (isCursor) return 'its argument after is required, so the first page cannot be requested';
   const [candidate, ...others] = args.filter(
     ({ name, type }) =>
       type === GraphQLString && /after|cursor/i.test(name) && !/before/i.test(name),
   );
-  if (!candidate) {
-    return `it has no argument after: String, nor one of another name for a cursor; only ${CURSORS} can be passed on`;
-  }
+  if (!candidate)
+    return 'it has no optional argument after: String, nor another one for a cursor of type String';
   if (others.length === 0) return candidate;
   return (
     `each of ${[candidate, ...others].map(({ name }) => name).join(', ')} may be its argument for the cursor. Write in ` +
@@ -174,14 +180,113 @@ function cursorArgument(
   );
 }
 
-/** A custom scalar may be a number or an object in JSON. */
-function isCursorType(type: GraphQLInputType | GraphQLOutputType): boolean {
-  const nullable = getNullableType(type);
-  return nullable === GraphQLString || nullable === GraphQLID;
+interface Deciding {
+  readonly names: ServedNames;
+  readonly overrides: Overrides['fields'];
+  readonly byId: ByIdFields;
 }
 
-const CURSORS = 'cursors of type String or ID';
+/**
+ * Decides what is derived from the lists of the schema, and its names. If the upstream already has a field of that name,
+ * the field is not derived, and a warning says so.
+ *
+ * @param schema the upstream under served names, so with `PageInfo` already renamed
+ */
+export function deriveLists(
+  schema: GraphQLSchema,
+  lists: readonly FoundList[],
+  deciding: Deciding,
+  { reports, warnings }: Notes,
+): readonly Adapter[] {
+  const { names } = deciding;
+  const taken = new Set<string>();
+  return lists.flatMap((list) => {
+    const { coordinate: subject, parent } = list;
+    const choice = choose(list, schema, deciding);
+    if (typeof choice === 'string') {
+      reports.push({ subject, facts: {}, why: [choice] });
+      return [];
+    }
+    const { paged, reach } = choice;
+    const clashes: string[] = [];
+    /** Returns the name under which a field is derived; undefined if it is taken. */
+    const free = (name: string) => {
+      const field = reach ? name : names.rootField(name);
+      const place = `${parent.name}.${field}`;
+      const isTaken = taken.has(place) || fieldAt(schema, parent.name, field) !== undefined;
+      if (isTaken) clashes.push(`${place} is not derived: a field of that name already exists.`);
+      taken.add(place);
+      return isTaken ? undefined : { field };
+    };
+    const usual = reach ? paged.name : names.upstreamField(paged.name);
+    const all = free(`all${usual.charAt(0).toUpperCase()}${usual.slice(1)}`);
+    const isIdentified = paged.identity !== undefined;
+    const types = isIdentified ? connectionTypes(paged, schema, names) : undefined;
+    if (isIdentified && !types) {
+      clashes.push(`${paged.nodeType.name} has no connection: the service has types of its names.`);
+    }
+    const named = types && free(`${usual}Connection`);
+    const connection = named && { ...named, ...types };
+    warnings.push(...clashes);
+    reports.push({
+      subject,
+      facts: {
+        all: all?.field,
+        connection: connection && `${connection.field} (${connection.type}, ${connection.edge})`,
+        parent: reach && `reached again by ${reach.field}(${reach.argument.name}: …)`,
+      },
+      why: [...reasons(subject, paged), ...clashes],
+    });
+    return [{ ...paged, reach, all, connection }];
+  });
+}
 
-export function isCount(field: AnyField | undefined): boolean {
-  return getNullableType(field?.type) === GraphQLInt && !field!.args.some(isRequiredArgument);
+/** @returns the reason, as text, if nothing is derived */
+function choose(
+  { coordinate, parent, verdict }: FoundList,
+  schema: GraphQLSchema,
+  { overrides, byId }: Deciding,
+): (Pick<Adapter, 'reach'> & { readonly paged: PagedField }) | string {
+  if (typeof verdict === 'string') return `${verdict}.`;
+  if (overrides[coordinate]?.skip) return 'adapters.json skips it.';
+  if (parent === schema.getQueryType()) return { paged: verdict, reach: undefined };
+  const reach = byId.get(parent);
+  if (reach) return { paged: verdict, reach };
+  return (
+    `further pages cannot be requested, because no root field returns a ${parent.name} by its id alone. ` +
+    `If one does, write it in adapters.json: "types": { "${parent.name}": { "byId": "…" } }.`
+  );
+}
+
+/**
+ * Names the types of a connection after the node, so that all lists of it share them: `PersonConnection`, or
+ * `RelayPersonConnection` where the service has a type of that name, for example its page. (Relay recognizes a connection
+ * by a name that ends so.)
+ */
+function connectionTypes({ nodeType }: PagedField, schema: GraphQLSchema, names: ServedNames) {
+  const node = names.unprefixed(nodeType.name);
+  return [node, `Relay${node}`]
+    .map((name) => ({ type: names.type(`${name}Connection`), edge: names.type(`${name}Edge`) }))
+    .find(({ type, edge }) => !schema.getType(type) && !schema.getType(edge));
+}
+
+function reasons(
+  coordinate: string,
+  { field, first, after, filters, recordType, nodeType, result, identity }: PagedField,
+): string[] {
+  const carried = [first, after, ...filters];
+  const omitted = field.args.filter((argument) => !carried.includes(argument));
+  const kind = isNonNullType(recordType) ? nodeType.name : `${nodeType.name} or null`;
+  const withoutIdentity =
+    `it has no connection, because ${nodeType.name} has no plain field id, so that a cursor cannot name a record. ` +
+    `If another field identifies a record, write it in adapters.json: "fields": { "${coordinate}": { "identity": "…" } }.`;
+  return [
+    `it takes first and ${after.name}, and returns pages of ${kind}.`,
+    ...omitted.map(
+      ({ name }) =>
+        `its filter ${name} is left out, because an argument of the gateway is called so.`,
+    ),
+    ...(result ? [describeResult(result)] : []),
+    ...(identity === undefined ? [withoutIdentity] : []),
+  ];
 }

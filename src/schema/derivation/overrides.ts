@@ -1,5 +1,6 @@
+import type { GraphQLObjectType, GraphQLSchema } from 'graphql';
 import * as v from 'valibot';
-import { OperatorMistake } from '../../errors.ts';
+import { OperatorMistake, OperatorMistakes } from '../../errors.ts';
 
 /*
  * adapters.json: the operator overrides the result of the detection, and restricts who may read what.
@@ -58,8 +59,33 @@ export function readOverrides(json: unknown): Overrides {
   throw new OperatorMistake(`${SUBJECT} is not valid:\n${v.summarize(issues)}`);
 }
 
-/** The scopes by the name of a type, or the coordinate of a field. */
-export function scopesByPlace({ fields, types }: Overrides): ReadonlyMap<string, string> {
-  const entries = [...Object.entries(fields), ...Object.entries(types)];
-  return new Map(entries.flatMap(([place, { scope }]) => (scope ? [[place, scope] as const] : [])));
+/**
+ * Checks that adapters.json names what the schema has. Scopes are checked later: a company may add what they are of.
+ *
+ * @param lists found with it; the verdict of one that is not paged is a text
+ * @throws OperatorMistakes
+ */
+export function checkOverrides(
+  { fields, types }: Overrides,
+  schema: GraphQLSchema,
+  lists: readonly { readonly coordinate: string; readonly verdict: unknown }[],
+  byIdFields: ReadonlyMap<GraphQLObjectType, unknown>,
+): void {
+  const verdicts = new Map(lists.map(({ coordinate, verdict }) => [coordinate, verdict]));
+  const mistakes: string[] = [];
+  for (const [place, { scope, ...ofList }] of Object.entries(fields)) {
+    if (scope !== undefined && Object.keys(ofList).length === 0) continue;
+    const why = verdicts.get(place) ?? 'there is no such list';
+    if (typeof why !== 'string') continue;
+    mistakes.push(
+      `fields.${place}: this is not a paged list, because ${why}. \`schema explain\` shows all lists.`,
+    );
+  }
+  for (const [name, { byId }] of Object.entries(types)) {
+    if (byId === null || byId === undefined) continue;
+    if (byIdFields.has(schema.getType(name) as GraphQLObjectType)) continue;
+    const field = `${schema.getQueryType()!.name}.${byId}`;
+    mistakes.push(`types.${name}.byId: ${field} does not return ${name} by its id alone.`);
+  }
+  if (mistakes.length > 0) throw new OperatorMistakes(SUBJECT, mistakes);
 }

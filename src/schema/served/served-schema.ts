@@ -3,20 +3,18 @@ import { stitchSchemas } from '@graphql-tools/stitch';
 import type { Executor } from '@graphql-tools/utils';
 import { wrapSchema } from '@graphql-tools/wrap';
 import { parse, type DocumentNode, type GraphQLSchema, assertValidSchema } from 'graphql';
-import { planAdapters } from '../derivation/adapters.ts';
-import { byIdFields } from '../derivation/by-id.ts';
-import { planEntities } from '../derivation/entities.ts';
-import { findLists } from '../derivation/lists.ts';
-import { readOverrides, scopesByPlace } from '../derivation/overrides.ts';
-import type { Adapter, DerivedField, Entity, Report } from '../derived.ts';
+import { deriveLists, findLists } from '../derivation/lists.ts';
+import { checkOverrides, readOverrides } from '../derivation/overrides.ts';
+import { byIdFields, deriveEntities } from '../derivation/records.ts';
+import type { Adapter, DerivedField, Entity, Notes } from '../derived.ts';
 import { derivedFields, derivedSdl } from '../derived-fields.ts';
 import { fieldScopes, type ScopesByPlace } from '../field-scopes.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
-import { RELAY_PAGE_INFO, servedNames } from '../names.ts';
+import { servedNames, type ServedNames } from '../names.ts';
 import { readSnapshot } from '../snapshot.ts';
 import { subgraphSdl } from './subgraph-sdl.ts';
 
-export interface ServedSchema {
+export interface ServedSchema extends ServedNames, Notes {
   readonly schema: GraphQLSchema;
   /**
    * The upstream's schema under served names, without anything derived. Where graphql-js executes an operation over it,
@@ -25,27 +23,13 @@ export interface ServedSchema {
   readonly upstream: GraphQLSchema;
   /** The upstream's schema, unchanged. */
   readonly snapshot: GraphQLSchema;
-  /** Renames the types and fields of a document to the upstream's names. */
-  readonly toUpstream: (document: DocumentNode) => DocumentNode;
-  /** The upstream's name of a served type. */
-  readonly upstreamType: (servedType: string) => string;
-  /** The served name of Relay's `PageInfo`. */
-  readonly pageInfo: string;
-  /** The served name of one of the upstream's mutations. */
-  readonly servedMutation: (field: string) => string;
   readonly adapters: readonly Adapter[];
   /** The types whose records other subgraphs can refer to. */
   readonly entities: readonly Entity[];
   /** All fields that the gateway adds to the service's schema. */
   readonly derived: readonly DerivedField[];
-  /** The scopes that fields need. */
+  /** The scopes that fields need. `withAdditions` checks their places: a company may add some. */
   readonly scopes: ScopesByPlace;
-  /** The scopes that adapters.json has, by place. `withAdditions` checks the places: a company may add some. */
-  readonly writtenScopes: ReadonlyMap<string, string>;
-  /** What was derived from every list and every type with an id, and why. */
-  readonly reports: readonly Report[];
-  /** Warnings for the operator, for the log at the start. */
-  readonly warnings: readonly string[];
   /** Writes the SDL from which a supergraph is composed. @param offered what callers see; default: this schema */
   readonly subgraphSdl: (offered?: Pick<ServedSchema, 'schema' | 'scopes'>) => string;
 }
@@ -86,47 +70,43 @@ export function serveSnapshot(
   const { schema: snapshot, warnings } = readSnapshot(sdl, settings.schemaPath);
   const servesConnections = findLists(snapshot).some(({ verdict }) => typeof verdict !== 'string');
   const names = servedNames(snapshot, settings.schemaPrefix ?? '', servesConnections);
-  const { transforms, toUpstream, upstreamType } = names;
+  const { transforms, pageInfo } = names;
   const subschema: SubschemaConfig = { schema: snapshot, transforms, executor: neverExecuted };
   const upstream = wrapSchema({ ...subschema, executor });
+
   const adapted = readOverrides(overrides);
   const byId = byIdFields(upstream, adapted.types);
-  const plan = planAdapters(upstream, { names, overrides: adapted, byId });
-  const { adapters } = plan;
-  const root = snapshot.getQueryType()!.name;
-  const planned = planEntities(upstream, { adapters, names, byId });
-  const { entities } = planned;
-  const derived = derivedFields({ root, adapters, entities });
-  const writtenScopes = scopesByPlace(adapted);
-  const scopes = fieldScopes(writtenScopes, upstream, derived);
-  const pageInfo = names.type(RELAY_PAGE_INFO);
+  const lists = findLists(upstream, adapted.fields);
+  checkOverrides(adapted, upstream, lists, byId);
+  const notes: Notes = { reports: [], warnings: [...warnings] };
+  const deciding = { names, overrides: adapted.fields, byId };
+  const adapters = deriveLists(upstream, lists, deciding, notes);
+  const entities = deriveEntities(upstream, { adapters, names, byId }, notes);
+  const derived = derivedFields({ schema: upstream, adapters, entities });
+
   const schema = stitchSchemas({
     subschemas: [subschema],
     typeDefs: [
       rootsOf(snapshot),
-      parse(derivedSdl(derived, { schema: upstream, pageInfo })),
+      parse(derivedSdl(derived, pageInfo)),
       ...(adapters.length > 0 ? [INCREMENTAL] : []),
     ],
     assumeValidSDL: true,
   });
   schema.description = snapshot.description;
   assertValidSchema(schema);
+  const scopes = fieldScopes(schema, adapted, derived);
   return {
+    ...names,
+    ...notes,
     schema,
     upstream,
     snapshot,
-    toUpstream,
-    upstreamType,
-    servedMutation: names.derived,
-    pageInfo,
     adapters,
     entities,
     derived,
     scopes,
-    writtenScopes,
-    subgraphSdl: (offered = { schema, scopes }) => subgraphSdl(offered, { entities, pageInfo }),
-    reports: [...plan.reports, ...planned.reports],
-    warnings: [...warnings, ...plan.warnings, ...planned.warnings],
+    subgraphSdl: (offered = { schema, scopes }) => subgraphSdl({ ...offered, entities, pageInfo }),
   };
 }
 
