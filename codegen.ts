@@ -10,7 +10,7 @@ import { format } from 'prettier';
 import * as v from 'valibot';
 import { readAdaptersFile } from './src/setup/operator-files.ts';
 import { commands } from './src/cli/program.ts';
-import { servedOffline, servedSdl } from './src/cli/schema-served.ts';
+import { servedOffline, servedSdl } from './src/cli/schema.ts';
 import { readConfig, variables } from './src/config.ts';
 import { CODES, type Code } from './src/errors.ts';
 import relay from './examples/relay/gateway.config.ts';

@@ -4,10 +4,8 @@ import type { AddressInfo } from 'node:net';
 
 export interface Answer {
   readonly status: number;
-  /** Sent as JSON. Without it and without a text, the answer has no body. */
+  /** A text is sent as it is, anything else as JSON. Without it, the answer has no body. */
   readonly body?: unknown;
-  /** Plain text, sent instead of `body`. */
-  readonly text?: string;
 }
 
 export type Route = (request: IncomingMessage) => Answer | Promise<Answer>;
@@ -45,24 +43,23 @@ export async function listen(listener: Listener, port: number): Promise<Listenin
   };
 }
 
-export async function respond(
-  route: Route | undefined,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  try {
-    const nothing = problem(404, 'There is nothing at this address.');
-    send(response, route ? await route(request) : nothing);
-  } catch (error) {
-    send(response, problem(500, (error as Error).message));
-  }
-}
-
-function send(response: ServerResponse, { status, body, text }: Answer): void {
-  const content = text ?? (body === undefined ? '' : JSON.stringify(body));
-  const type = text === undefined ? 'application/json' : 'text/plain';
-  if (content !== '') response.setHeader('content-type', `${type}; charset=utf-8`);
-  response.writeHead(status).end(content);
+/** Answers requests by `POST /path` and the like, and says so if there is nothing. */
+export function router(routeFor: (name: string) => Route | undefined): Listener {
+  const answer = async (request: IncomingMessage): Promise<Answer> => {
+    try {
+      const route = routeFor(`${request.method} ${pathOf(request)}`);
+      return route ? await route(request) : problem(404, 'There is nothing at this address.');
+    } catch (error) {
+      return problem(500, (error as Error).message);
+    }
+  };
+  return async (request, response) => {
+    const { status, body } = await answer(request);
+    const isText = typeof body === 'string';
+    const type = isText ? 'text/plain' : 'application/json';
+    if (body !== undefined) response.setHeader('content-type', `${type}; charset=utf-8`);
+    response.writeHead(status).end(isText ? body : JSON.stringify(body));
+  };
 }
 
 /** The path of a request, without its query. */

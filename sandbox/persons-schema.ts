@@ -6,15 +6,6 @@ interface PageArguments {
   readonly after?: string | null;
 }
 
-interface PersonsPage {
-  readonly items: readonly Person[];
-  readonly pageInfo: {
-    readonly first: number;
-    readonly hasNextPage: boolean;
-    readonly endCursor: string | null;
-  };
-}
-
 /** Reads persons behind a position that an earlier page ended with; null: from the start. */
 export type ReadPersons = (
   after: string | null,
@@ -31,22 +22,20 @@ export function madeUpPersons(count: number): ReadPersons {
   };
 }
 
+const LIMIT = 50;
+
 /** The published part of the interface: one list of persons. */
 export function personsSchema(read: ReadPersons): GraphQLSchema {
   const schema = buildSchema(personsSdl);
-  schema.getQueryType()!.getFields()['persons']!.resolve = (_root, args: PageArguments) =>
-    personsPage(args, read);
+  const { persons } = schema.getQueryType()!.getFields();
+  persons!.resolve = (_root, { first, after }: PageArguments) => {
+    const size = Math.min(first ?? LIMIT, LIMIT);
+    if (size < 1) throw new GraphQLError(`first must be from 1 to ${LIMIT}, and it is ${first}.`);
+    const { items, hasNextPage, end } = read(after == null ? null : unseal(after), size);
+    const endCursor = items.length > 0 ? seal(end) : null;
+    return { items, pageInfo: { first: size, hasNextPage, endCursor } };
+  };
   return schema;
-}
-
-const LIMIT = 50;
-
-function personsPage({ first, after }: PageArguments, read: ReadPersons): PersonsPage {
-  const size = Math.min(first ?? LIMIT, LIMIT);
-  if (size < 1) throw new GraphQLError(`first must be from 1 to ${LIMIT}, and it is ${first}.`);
-  const { items, hasNextPage, end } = read(after == null ? null : unseal(after), size);
-  const endCursor = items.length > 0 ? seal(end) : null;
-  return { items, pageInfo: { first: size, hasNextPage, endCursor } };
 }
 
 function seal(position: string): string {

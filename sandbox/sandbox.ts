@@ -1,6 +1,6 @@
 import type { GraphQLSchema } from 'graphql';
 import { graphqlRoute } from './graphql.ts';
-import { listen, pathOf, respond, type Listener, type Listening, type Route } from './http.ts';
+import { listen, router, type Listener, type Listening, type Route } from './http.ts';
 import { madeUpPersons, personsSchema } from './persons-schema.ts';
 import { TokenOffice, tokenRoute } from './tokens.ts';
 
@@ -27,43 +27,32 @@ export async function startSandbox({
   latency = 0,
   expiresIn = 86_400,
 }: SandboxOptions = {}): Promise<Sandbox> {
-  const tokens = new TokenOffice({ expiresIn });
-  const schema = personsSchema(madeUpPersons(persons));
-  const { url, close } = await listen(createListener({ schema, tokens, latency }), port);
+  const tokens = new TokenOffice(expiresIn);
+  const listener = createListener(personsSchema(madeUpPersons(persons)), tokens, latency);
+  const { url, close } = await listen(listener, port);
   return { url, tokenLink: url + tokens.linkPath, close };
 }
 
-interface SandboxParts {
-  readonly schema: GraphQLSchema;
-  readonly tokens: TokenOffice;
-  /** Milliseconds before each answer of /graphql. */
-  readonly latency: number;
-}
-
-/** Answers all requests to the service. */
-export function createListener({ schema, tokens, latency }: SandboxParts): Listener {
-  const routes = new Map<string, Route>([
-    ['POST /graphql', graphqlRoute(schema, tokens, latency)],
-    ['POST /oauth/token', tokenRoute(tokens)],
-    ['GET /auth_check', (request) => tokens.refuse(request) ?? { status: 204 }],
+/**
+ * Answers all requests to the service.
+ *
+ * @param latency milliseconds before each answer of /graphql
+ */
+export function createListener(schema: GraphQLSchema, tokens: TokenOffice, latency = 0): Listener {
+  const routes: Readonly<Record<string, Route>> = {
+    'POST /graphql': graphqlRoute(schema, tokens, latency),
+    'POST /oauth/token': tokenRoute(tokens),
+    'GET /auth_check': (request) => tokens.refuse(request) ?? { status: 204 },
     // What an administrator does in the personal account, for which the interface describes no endpoint.
-    [
-      'POST /account/tokens',
-      ({ headers }) => ({ status: 200, text: `http://${headers.host}${tokens.makeNewSet()}\n` }),
-    ],
-    [
-      'POST /account/revoke',
-      () => {
-        tokens.revoke();
-        return { status: 200, text: 'All tokens are revoked.\n' };
-      },
-    ],
-  ]);
-  return (request, response) => {
-    const path = pathOf(request);
-    const route = path.startsWith('/token_links/')
-      ? () => tokens.openLink(path)
-      : routes.get(`${request.method} ${path}`);
-    return respond(route, request, response);
+    'POST /account/tokens': ({ headers }) => {
+      return { status: 200, body: `http://${headers.host}${tokens.makeNewSet()}\n` };
+    },
+    'POST /account/revoke': () => {
+      tokens.revoke();
+      return { status: 200, body: 'All tokens are revoked.\n' };
+    },
   };
+  return router((name) =>
+    name.startsWith('GET /token_links/') ? ({ url }) => tokens.openLink(url) : routes[name],
+  );
 }

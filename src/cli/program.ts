@@ -156,21 +156,21 @@ export function commands(start: Start, output: OutputConfiguration = {}): Comman
     .command('print')
     .description('print what callers see, as SDL')
     .option('--subgraph', 'print the SDL from which a supergraph is composed', false)
-    .action(runs(async () => (await import('./schema-served.ts')).schemaPrint));
+    .action(runs(async () => (await import('./schema.ts')).schemaPrint));
   schema
     .command('explain')
     .description('explain what is derived from each list and each type with an id, and why')
-    .action(runs(async () => (await import('./schema-served.ts')).schemaExplain));
+    .action(runs(async () => (await import('./schema.ts')).schemaExplain));
   schema
     .command('check')
     .description(
       'compare the live schema with the snapshot; exit code 0 equal or additive, 1 breaking or dangerous, 2 not compared',
     )
-    .action(runs(async () => (await import('./schema-live.ts')).schemaCheck));
+    .action(runs(async () => (await import('./schema.ts')).schemaCheck));
   schema
     .command('pull')
     .description('write the live schema into the snapshot')
-    .action(runs(async () => (await import('./schema-live.ts')).schemaPull));
+    .action(runs(async () => (await import('./schema.ts')).schemaPull));
   return root;
 }
 

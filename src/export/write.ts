@@ -58,10 +58,10 @@ const CSV: Options = {
 interface Sink {
   /** Writes text for good. `page`: what is complete with it. */
   append(text: string, page?: WrittenPage): Promise<void>;
-  /** Call it when everything is written. */
-  finish(): Promise<void>;
+  /** Called when everything is written. */
+  finish?(): Promise<void>;
   /** Keeps what can be resumed. */
-  close(): Promise<void>;
+  close?(): Promise<void>;
 }
 
 interface WrittenPage {
@@ -106,11 +106,11 @@ export class Output {
   async finish(): Promise<void> {
     // An empty list has a header, too.
     if (this.after === undefined) await this.#sink.append(this.#format.header);
-    await this.#sink.finish();
+    await this.#sink.finish?.();
   }
 
-  close(): Promise<void> {
-    return this.#sink.close();
+  async close(): Promise<void> {
+    await this.#sink.close?.();
   }
 
   #newOf<R extends { readonly id: string | null }>(records: readonly R[]): readonly R[] {
@@ -135,15 +135,11 @@ export class Output {
 
 /** Writes to a stream as fast as it is read. Another run cannot resume it. */
 export function streamOutput(stream: NodeJS.WritableStream, format: RecordFormat): Output {
-  return new Output(format, {
-    append: async (text) => {
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const append = (text: string) =>
+    new Promise<void>((resolve, reject) => {
       stream.write(text, (error) => (error ? reject(error) : resolve()));
-      await promise;
-    },
-    finish: async () => {},
-    close: async () => {},
-  });
+    });
+  return new Output(format, { append });
 }
 
 interface ExportFileOptions {

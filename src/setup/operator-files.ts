@@ -1,35 +1,27 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { OperatorMistake } from '../errors.ts';
-import { readSnapshot } from '../schema/snapshot.ts';
 
-/** Reads the schema snapshot, SDL or JSON. @throws OperatorMistake when it cannot be read, or is not a schema */
+/** Reads the schema snapshot, SDL or JSON. Its content is checked when the schema is made. */
 export function readSnapshotFile(path: string): string {
-  const text = readText(path, 'Set RECRUITING_SCHEMA to the file that holds the schema.');
-  readSnapshot(text, path);
-  return text;
+  return readText(path, 'Set RECRUITING_SCHEMA to the file that holds the schema.');
 }
 
-/**
- * Reads adapters.json beside the schema snapshot; undefined if there is none. Its content is checked when the schema
- * is made.
- */
+/** Reads adapters.json beside the schema snapshot; undefined if there is none. */
 export function readAdaptersFile(schemaPath: string): unknown {
   const path = join(dirname(schemaPath), 'adapters.json');
   if (!existsSync(path)) return undefined;
   return readJson(path, 'Correct it, or remove it to derive everything by shape.');
 }
 
-/**
- * Reads the manifest of trusted documents; undefined if none is configured. Its content is checked when the schema
- * is made.
- */
+/** Reads the manifest of trusted documents; undefined if none is configured. */
 export function readTrustedDocumentsFile(path: string | undefined): unknown {
-  return path === undefined ? undefined : readJson(path, TRUSTED);
+  if (path === undefined) return undefined;
+  return readJson(
+    path,
+    'TRUSTED_DOCUMENTS must be the path of a manifest of operations; without it, every operation is accepted.',
+  );
 }
-
-const TRUSTED =
-  'TRUSTED_DOCUMENTS must be the path of a manifest of operations; without it, every operation is accepted.';
 
 function readJson(path: string, advice: string): unknown {
   const text = readText(path, advice);

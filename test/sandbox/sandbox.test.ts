@@ -121,8 +121,8 @@ test('an administrator makes and revokes tokens over HTTP', async () => {
   const old = await openLink(sandbox.tokenLink);
   await exchange(old);
   const made = await openLink((await post('tokens')).trim());
-  expect([await stateOf(old), await stateOf(made)]).toEqual(['token_revoked', 'valid']);
+  expect([await stateOf(old), await stateOf(made)]).toEqual(['token_invalid', 'valid']);
   expect(await post('revoke')).toBe('All tokens are revoked.\n');
-  expect(await stateOf(made)).toBe('token_revoked');
+  expect(await stateOf(made)).toBe('token_invalid');
   for (const set of [old, made]) expect((await exchange(set)).status).toBe(400);
 });

@@ -58,7 +58,7 @@ export async function startService(options: ServiceOptions = {}) {
   const { base = '', expiresIn = 86_400, now = Date.now } = options;
   let ahead = 0;
   const persons = new PersonList(options.persons ?? 137, options.cursors);
-  const tokens = new TokenOffice({ expiresIn, now: () => now() + ahead });
+  const tokens = new TokenOffice(expiresIn, () => now() + ahead);
   const tokenAnswers = new TokenAnswers();
   const exchanges: Exchange[] = [];
   const received: Received[] = [];
@@ -66,7 +66,7 @@ export async function startService(options: ServiceOptions = {}) {
   const arrivals = new EventEmitter().setMaxListeners(0);
   let inFlight = 0;
   const schema = schemaOf(options.schema);
-  const sandbox = createListener({ schema, tokens, latency: 0 });
+  const sandbox = createListener(schema, tokens);
   const graphql = graphqlRoute(schema, tokens, 0);
   let replies: readonly Reply[] = [answerHonestly];
   let checkReply: Reply = answerHonestly;
