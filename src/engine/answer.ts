@@ -181,19 +181,16 @@ export async function resultOf({ data, errors, extensions }: Answer): Promise<Ex
 /** Makes a fresh error, since plugins may write into it. */
 function graphqlErrorOf(error: AnswerError): GraphQLError {
   if ('service' in error) return new ServiceGraphQLError(error);
-  const { thrown, path } = error;
-  if (!(thrown instanceof GraphQLError)) {
-    const message = thrown instanceof Error ? thrown.message : String(thrown);
-    return new GraphQLError(message, { path: path ?? null, originalError: thrown as Error });
-  }
-  const { message, nodes, source, positions } = thrown;
-  return new GraphQLError(message, {
-    ...(nodes && { nodes }),
-    ...(source && { source }),
-    ...(positions && { positions }),
-    path: path ?? thrown.path ?? null,
-    originalError: thrown,
-    extensions: { ...thrown.extensions },
+  const { thrown } = error;
+  const text = thrown instanceof Error ? thrown.message : String(thrown);
+  const original = thrown instanceof GraphQLError ? thrown : new GraphQLError(text);
+  return new GraphQLError(original.message, {
+    nodes: original.nodes ?? null,
+    source: original.source ?? null,
+    positions: original.positions ?? null,
+    path: error.path ?? original.path ?? null,
+    originalError: thrown as Error,
+    extensions: { ...original.extensions },
   });
 }
 

@@ -48,7 +48,7 @@ export interface CallParts {
 
 /**
  * On whose behalf the service is asked: an operation (`Call`), or a walk that several operations share
- * (`walkRequester`). They differ in whose pages `ask` spends.
+ * (`walkRequester`). They differ in whose pages `ask` spends. May be copied with another budget.
  */
 export interface Requester {
   readonly variables: CallVariables;
@@ -59,19 +59,23 @@ export interface Requester {
   readonly operation: object;
   /** Of an operation; a walk spends the budgets of all its readers. */
   readonly budget: PageBudget | undefined;
+  /** Shared by all drains of an operation. */
   readonly drainBudget: DrainBudget;
+  /** Aborted when the caller leaves. */
   readonly signal: AbortSignal;
-  /**
-   * @param pages its cost
-   * @param isOverhead whether they are only read to find records: see `PageBudget.forOverhead`
-   */
-  ask(request: OutgoingRequest, pages: number, isOverhead?: boolean): Promise<UpstreamAnswer>;
+  /** @param pages its cost */
+  ask(request: OutgoingRequest, pages: number): Promise<UpstreamAnswer>;
   /** Loads values by their keys, those that are needed at the same time together. @param name equal for equal values */
   loader<T>(name: string, load: LoadAll<T>): Loader<T>;
   /** Counts a text of the answer. @throws as `HeldMemory.hold` */
   hold(text: object, bytes: number): void;
   /** Called with the records of each page that a drain returns, with commas between them. It may throw to end it. */
   readonly onDrained?: OnDrained | undefined;
+}
+
+/** Returns the requester for pages that are only read to count records, or to find some. */
+export function forOverhead<R extends Requester>(requester: R): R {
+  return { ...requester, budget: requester.budget?.forOverhead };
 }
 
 type OnDrained = (records: Buffer) => void;
@@ -126,89 +130,61 @@ export function walkRequester(
 const REQUESTS_AT_A_TIME = 8;
 
 /** The state of one operation while it is answered. */
-export class Call implements Requester {
-  readonly variables: CallVariables;
+export interface Call extends Requester {
   readonly origin: CallOrigin;
-  readonly onDrained: OnDrained | undefined;
   /** The pages that the operation may use. */
   readonly budget: PageBudget;
-  /** Shared by all drains of the operation. */
-  readonly drainBudget: DrainBudget;
   /** Shared by all fields of the operation that return several records by their ids. */
   readonly references: { count: number };
-  readonly loader: Requester['loader'];
-  readonly #parts: CallParts;
-  /** The call of the operation that a delegation is for; otherwise this one. */
-  readonly #whole: Call;
-  #held: HeldMemory | undefined;
-  #isOver = false;
-  readonly #slots: Slots;
-
-  /** @param whole for a delegation */
-  constructor(
-    variables: CallVariables,
-    origin: CallOrigin,
-    parts: CallParts,
-    whole?: Call,
-    onDrained?: OnDrained,
-  ) {
-    this.onDrained = onDrained;
-    this.variables = variables;
-    this.origin = origin;
-    this.#parts = parts;
-    this.#whole = whole ?? this;
-    this.#slots = whole ? whole.#slots : new Slots(REQUESTS_AT_A_TIME);
-    const { name, mayDrain } = origin.budgetOwner;
-    this.budget = whole?.budget ?? new PageBudget(parts.callers, name, mayDrain);
-    const { drainMaxItems: max } = parts;
-    this.drainBudget = whole?.drainBudget ?? { max, left: max };
-    this.references = whole?.references ?? { count: 0 };
-    this.loader = whole?.loader ?? createLoaders();
-  }
-
   /**
    * Creates the call of a delegation: an operation that is answered as a part of this one. It uses the same budgets and
    * loaders, and sends nothing that this one has sent.
    */
-  delegate(variables: CallVariables, onDrained?: OnDrained): Call {
-    return new Call(variables, this.origin, this.#parts, this.#whole, onDrained);
-  }
-
-  /** Aborted when the caller leaves. */
-  get signal(): AbortSignal {
-    return this.origin.signal;
-  }
-
-  get caller(): string {
-    return this.budget.caller;
-  }
-
-  get cause(): Cause | undefined {
-    return this.origin.cause;
-  }
-
-  get operation(): object {
-    return this.#whole;
-  }
-
-  hold(text: object, bytes: number): void {
-    const whole = this.#whole;
-    if (whole.#isOver) return;
-    whole.#held ??= this.#parts.memory.open();
-    whole.#held.hold(text, bytes);
-  }
-
+  delegate(variables: CallVariables, onDrained?: OnDrained): Call;
   /** Releases its memory. Call it when its answer is sent, or its caller has left. */
-  end(): void {
-    this.#isOver = true;
-    this.#held?.release();
-  }
+  end(): void;
+}
 
-  async ask(request: OutgoingRequest, pages: number, isOverhead = false): Promise<UpstreamAnswer> {
-    const budget = isOverhead ? this.budget.forOverhead : this.budget;
-    budget.spend(pages);
-    const { signal, caller, cause } = this;
-    const sender: Sender = { signal, caller, cause, priority: 'interactive' };
-    return this.#slots.run(() => this.#parts.send(request, sender));
-  }
+export function createCall(parts: CallParts, variables: CallVariables, origin: CallOrigin): Call {
+  const { send, memory, drainMaxItems: max } = parts;
+  const { cause, budgetOwner } = origin;
+  const { name: caller, mayDrain } = budgetOwner;
+  const slots = new Slots(REQUESTS_AT_A_TIME);
+  let held: HeldMemory | undefined;
+  let isOver = false;
+  const call: Call = {
+    variables,
+    origin,
+    caller,
+    cause,
+    operation: {},
+    budget: new PageBudget(parts.callers, caller, mayDrain),
+    drainBudget: { max, left: max },
+    references: { count: 0 },
+    loader: createLoaders(),
+    get signal() {
+      return origin.signal;
+    },
+    async ask(request, pages) {
+      this.budget.spend(pages);
+      const sender: Sender = { signal: origin.signal, caller, cause, priority: 'interactive' };
+      return slots.run(() => send(request, sender));
+    },
+    hold: (text, bytes) => {
+      if (isOver) return;
+      held ??= memory.open();
+      held.hold(text, bytes);
+    },
+    delegate: (ofDelegation, onDrained) => ({
+      ...call,
+      variables: ofDelegation,
+      onDrained,
+      end: () => {},
+    }),
+    end: () => {
+      isOver = true;
+      held?.release();
+    },
+  };
+  return call;
 }

@@ -1,5 +1,5 @@
 import type { DocumentNode, OperationDefinitionNode } from 'graphql';
-import { Call, type CallOrigin, type CallVariables } from './call.ts';
+import { createCall, type Call, type CallOrigin, type CallVariables } from './call.ts';
 import { compile, type Plan } from './plan.ts';
 import { createShared, type EngineParts } from './shared.ts';
 
@@ -14,7 +14,7 @@ export function createEngine(parts: EngineParts) {
       compile(shared, document, operation),
 
     createCall: (variables: CallVariables, origin: CallOrigin): Call =>
-      new Call(variables, origin, parts),
+      createCall(parts, variables, origin),
 
     /** Drains that run, and drains that wait for their turn. */
     get drainLoad() {

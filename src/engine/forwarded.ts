@@ -6,7 +6,7 @@ import { compileMend, mended } from './mend.ts';
 import { rootPart, type PreparedOperation } from './prepared-operation.ts';
 import { selectedNow, type SelectedField } from './selected-fields.ts';
 import { failed, readServiceAnswer, type ServiceAnswer } from './service-answer.ts';
-import { ServiceRequest } from './service-request.ts';
+import { serviceRequest } from './service-request.ts';
 import type { Shared } from './shared.ts';
 
 /**
@@ -26,7 +26,7 @@ export function forwardedFields(
   const isWhole = all.every((field) => fields.includes(field) || field.name === '__typename');
   const part = isWhole ? prepared : rootPart(prepared, fields);
   const { selections } = part.definition.selectionSet;
-  const request = new ServiceRequest(shared.served, part, selections);
+  const request = serviceRequest(shared.served, part, selections);
 
   const parsed = async (call: Call, answered: UpstreamAnswer): Promise<Answer> => {
     const answer = readServiceAnswer(answered);
@@ -53,7 +53,7 @@ export function forwardedFields(
 
   return async (call) => {
     try {
-      const answered = await call.ask(request.with(call.variables.sent), request.pages);
+      const answered = await call.ask(request.outgoing(call.variables.sent), request.pages);
       call.hold(answered, answered.bytes.length);
       if (isWhole && !mending && answered.isPlainData) return plainData(answered);
       return await parsed(call, answered);

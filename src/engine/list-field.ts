@@ -14,9 +14,9 @@ import { walkInTurn } from '../paging/walk-slots.ts';
 import { walkList, type WalkedPage, type WalkedPages } from '../paging/walk.ts';
 import { LARGEST_PAGE, type Adapter, type DerivedList } from '../schema/derived.ts';
 import { errorsBelow, JsonText, type AnswerError, type FieldValue } from './answer.ts';
-import type { Call, Requester } from './call.ts';
+import { forOverhead, type Call, type Requester } from './call.ts';
 import { connectionShape, type ConnectionShape } from './connection-shape.ts';
-import { ListPages, type Reading } from './list-pages.ts';
+import { listPages, type ListPages, type Reading } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
 import type { NestedFiller, Parent, PreparedOperation } from './prepared-operation.ts';
 import { argumentsReader, selectionsBelow, type SelectedField } from './selected-fields.ts';
@@ -49,7 +49,7 @@ export class ListField implements NestedFiller {
     }
     const args = field.uses[0]!.node.arguments;
     const places = this.#connection?.places ?? [selectionsBelow(field)];
-    this.#pages = new ListPages(shared, prepared, { adapter, args, places });
+    this.#pages = listPages(shared, prepared, { adapter, args, places });
   }
 
   /** @param parent of a nested list */
@@ -126,23 +126,19 @@ export class ListField implements NestedFiller {
     pages: ListPages,
     list: OpenedList,
     requester: Requester,
-    { name, position = null, limit, isOverhead = false }: ListWalk,
+    { name, position = null, limit }: ListWalk,
   ): WalkedPages<ListRecord> {
-    if (list.parent) {
-      return walkBehind(pages.listFor(requester, { ...list, isOverhead }), position, limit);
-    }
+    if (list.parent) return walkBehind(pages.listFor(requester, list), position, limit);
     const { caller, operation, signal } = requester;
-    // Walks have no budget of their own, and lists of the root are not below one.
-    const budget = requester.budget!;
     return walkTogether(this.#shared.lists, {
       name,
-      listFor: (readers) =>
-        pages.listFor(this.#shared.walkRequester(requester, readers), { ...list, isOverhead }),
+      listFor: (readers) => pages.listFor(this.#shared.walkRequester(requester, readers), list),
       position,
       limit,
       caller,
       operation,
-      budget: isOverhead ? budget.forOverhead : budget,
+      // Walks have no budget of their own, and lists of the root are not below one.
+      budget: requester.budget!,
       signal,
     });
   }
@@ -178,7 +174,7 @@ export class ListField implements NestedFiller {
     const pages = args.first === 0 || args.last === 0 ? this.#pages.bare : this.#pages;
     const connected: ConnectedList<ListRecord> = {
       // The pages in front of the last records are not in the answer.
-      ...pages.listFor(requester, { ...list, isOverhead: isBackward }),
+      ...pages.listFor(isBackward ? forOverhead(requester) : requester, list),
       nameInCursors: list.nameInCursors,
       max: this.#shared.connectionMax,
       inTurn: (begin) => walkInTurn(this.#shared.lists.slots, requester, begin),
@@ -223,10 +219,10 @@ export class ListField implements NestedFiller {
     });
     if (known !== undefined) return known;
     const name = JSON.stringify([list.name, 'total']);
+    const { max } = requester.drainBudget;
     let count = 0;
-    for await (const { offsets } of this.#walk(bare, list, requester, { name, isOverhead: true })) {
+    for await (const { offsets } of this.#walk(bare, list, forOverhead(requester), { name })) {
       count += offsets.length;
-      const { max } = requester.drainBudget;
       if (count > max) throw limitExceeded(max);
     }
     return count;
@@ -238,8 +234,6 @@ interface ListWalk {
   readonly name: string | undefined;
   readonly position?: Position | null;
   readonly limit?: number | undefined;
-  /** Whether none of its records is returned. */
-  readonly isOverhead?: boolean;
 }
 
 const NOTHING = { edges: [], hasNextPage: false, hasPreviousPage: false };

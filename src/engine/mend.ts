@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { getNamedType, isCompositeType, type GraphQLCompositeType } from 'graphql';
 import { hasFields, objectTypesOf } from '../schema/derived.ts';
 import { errorsBelow, type AnswerError, type Path } from './answer.ts';
@@ -6,6 +7,7 @@ import { isJsonObject, type JsonObject } from './json.ts';
 import { parentIdKey, type NestedFiller, type PreparedOperation } from './prepared-operation.ts';
 import { fieldsBelow, type SelectedField } from './selected-fields.ts';
 import { failed } from './service-answer.ts';
+import type { ServiceRequest } from './service-request.ts';
 import type { Shared } from './shared.ts';
 
 /*
@@ -18,8 +20,8 @@ import type { Shared } from './shared.ts';
 /** The places to visit in an object. At least one. */
 export interface Mend {
   readonly places: readonly Place[];
-  /** Whether there are nested lists in it, or below. */
-  readonly fills: boolean;
+  /** Names it, if there are nested lists in it, or below. */
+  readonly fills: string | undefined;
 }
 
 interface Place {
@@ -53,7 +55,22 @@ export function compileMend(
   if (shared.servedNames.size === 0 && prepared.nested.size === 0) return undefined;
   const places = fields.flatMap((field) => placeOf(shared, prepared, types, field) ?? []);
   if (places.length === 0) return undefined;
-  return { places, fills: places.some(({ nested, below }) => nested || below?.fills) };
+  const fills = places.some(({ nested, below }) => nested || below?.fills);
+  return { places, fills: fills ? randomUUID() : undefined };
+}
+
+/**
+ * Names what a request selects, and what is filled into its values, which its text does not say: equal for values that
+ * are equal, for these values of the caller's variables.
+ */
+export function nameWith(
+  request: ServiceRequest,
+  mends: readonly (Mend | undefined)[],
+  sent: JsonObject,
+): string {
+  const name = request.nameWith(sent);
+  const filled = mends.flatMap((each) => each?.fills ?? []);
+  return filled.length === 0 ? name : JSON.stringify([name, filled, sent]);
 }
 
 /**

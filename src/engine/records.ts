@@ -2,7 +2,6 @@ import {
   getNamedType,
   GraphQLInt,
   GraphQLString,
-  Kind,
   type GraphQLLeafType,
   type GraphQLOutputType,
   type SelectionNode,
@@ -10,13 +9,13 @@ import {
 import type { LookUpList } from '../paging/look-up.ts';
 import type { Adapter, ByIdField, Entity } from '../schema/derived.ts';
 import { JsonText, type FieldValue } from './answer.ts';
-import { ByIds } from './by-ids.ts';
-import type { Call } from './call.ts';
+import { compileByIds } from './by-ids.ts';
+import { forOverhead, type Call } from './call.ts';
 import { identityText } from './identity.ts';
 import { isJsonObject } from './json.ts';
-import { ListPages } from './list-pages.ts';
+import { listPages } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
-import { compileMend, mended } from './mend.ts';
+import { compileMend, mended, nameWith } from './mend.ts';
 import { asQuery, type PreparedOperation } from './prepared-operation.ts';
 import { selectedFields } from './selected-fields.ts';
 import { dataOf, readServiceAnswer, type PlacedValue } from './service-answer.ts';
@@ -53,9 +52,8 @@ function recordsById(
   byId: ByIdField,
   selections: readonly SelectionNode[],
 ): LoadRecord {
-  const byIds = new ByIds(shared, prepared, byId, orTypename(selections));
-  const set = { kind: Kind.SELECTION_SET, selections } as const;
-  const fields = selectedFields(set, prepared.fragments);
+  const byIds = compileByIds(shared, prepared, byId, orTypename(selections));
+  const fields = selectedFields({ selections }, prepared.fragments);
   const mending = compileMend(shared, prepared, [type], fields);
 
   const recordIn = async (call: Call, { value, errors }: PlacedValue): Promise<FieldValue> => {
@@ -71,7 +69,7 @@ function recordsById(
 
   return (call, id) => {
     const { sent } = call.variables;
-    const name = `${byId.field} ${byIds.request(1).nameWith(sent)}`;
+    const name = `${byId.field} ${nameWith(byIds.request(1), [mending], sent)}`;
     const loader = call.loader<FieldValue>(name, (ids) =>
       byIds.load(ids, {
         sent,
@@ -95,15 +93,14 @@ function recordsInList(
   // A list may have records of several types.
   const isOnly = adapter.nodeType === type || selections.length === 0;
   const own = isOnly ? selections : [fragmentNode(type.name, selections)];
-  const pages = new ListPages(shared, prepared, { adapter, places: [own] });
+  const pages = listPages(shared, prepared, { adapter, places: [own] });
 
   const lookUp = async (call: Call, ids: readonly string[]) => {
+    const reader = forOverhead(call);
     const list: LookUpList<ListRecord> = {
-      ...pages.listFor(call, { name, isOverhead: true }),
+      ...pages.listFor(reader, { name }),
       idsFor: (readers) => pages.bare.listFor(shared.walkRequester(call, readers), { name }),
     };
-    const { signal, caller, operation, budget } = call;
-    const reader = { signal, caller, operation, budget: budget.forOverhead };
     const found = await shared.lists.lookUps.find(list, ids, reader);
     return ids.map((id): FieldValue | Error => {
       const result = found.get(id);

@@ -19,43 +19,38 @@ import { fieldNode, fragmentNode, orTypename } from './syntax.ts';
 const TYPE_KEY = '_rs_type';
 
 /** Selects and reads a value of a field, whether it is a result or not. */
-export class ResultUnion {
-  readonly #result: Result | undefined;
-  /** By the names of their types in the service. */
-  readonly #failures: ReadonlyMap<string, Failure>;
-
-  /** @param upstreamType returns the service's name of a served type */
-  constructor(result: Result | undefined, upstreamType: (served: string) => string) {
-    this.#result = result;
-    this.#failures = new Map(
-      result?.failures.map((type, at) => [upstreamType(type.name), failureOf(type, at)]),
-    );
-  }
-
+export interface ResultUnion {
   /** @param selections of a success */
-  select(selections: readonly SelectionNode[]): readonly SelectionNode[] {
-    if (!this.#result) return selections;
-    return [
-      fieldNode('__typename', { alias: TYPE_KEY }),
-      fragmentNode(this.#result.success.name, selections),
-      ...Array.from(this.#failures.values(), ({ type, fields, prefix }) =>
-        fragmentNode(
-          type.name,
-          orTypename(fields.map((name) => fieldNode(name, { alias: prefix + name }))),
-        ),
-      ),
-    ];
-  }
-
+  select(selections: readonly SelectionNode[]): readonly SelectionNode[];
   /** Returns the error that a value is, if it is one. Also removes what was selected to find out. */
-  failureIn(value: unknown): ServiceError | undefined {
-    if (!this.#result || !isJsonObject(value)) return undefined;
-    const type = String(value[TYPE_KEY]);
-    // JSON.stringify leaves it out.
-    value[TYPE_KEY] = undefined;
-    const failure = this.#failures.get(type);
-    return failure && readFailure(failure, value);
-  }
+  failureIn(value: unknown): ServiceError | undefined;
+}
+
+/** @param upstreamType returns the service's name of a served type */
+export function resultUnion(
+  result: Result | undefined,
+  upstreamType: (served: string) => string,
+): ResultUnion {
+  if (!result) return { select: (selections) => selections, failureIn: () => undefined };
+  const failures = result.failures.map(failureOf);
+  const byType = new Map(failures.map((failure) => [upstreamType(failure.type.name), failure]));
+  return {
+    select: (selections) => [
+      fieldNode('__typename', { alias: TYPE_KEY }),
+      fragmentNode(result.success.name, selections),
+      ...failures.map(({ type, fields, prefix }) => {
+        const values = fields.map((name) => fieldNode(name, { alias: prefix + name }));
+        return fragmentNode(type.name, orTypename(values));
+      }),
+    ],
+    failureIn: (value) => {
+      if (!isJsonObject(value)) return undefined;
+      const failure = byType.get(String(value[TYPE_KEY]));
+      // JSON.stringify leaves it out.
+      value[TYPE_KEY] = undefined;
+      return failure && readFailure(failure, value);
+    },
+  };
 }
 
 interface Failure {

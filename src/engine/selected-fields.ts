@@ -31,7 +31,7 @@ interface FieldUse {
 
 /** Groups the fields that a selection set has for one object, in the order of the answer, whatever their conditions. */
 export function selectedFields(
-  { selections }: SelectionSetNode,
+  { selections }: Pick<SelectionSetNode, 'selections'>,
   fragments: Fragments,
 ): readonly SelectedField[] {
   return grouped([{ selections, conditions: [] }], fragments);

@@ -36,14 +36,10 @@ function serviceError(error: unknown): ErrorOfService {
   // To plugins and Yoga it would mean the status and headers of the gateway's own response.
   if (isJsonObject(members['extensions'])) delete members['extensions']['http'];
   const text = typeof message === 'string' ? message : 'The recruiting service reported an error.';
-  return { service: { message: text, ...members }, path: isPath(path) ? path : undefined };
-}
-
-function isPath(path: unknown): path is Path {
-  return (
-    Array.isArray(path) &&
-    path.every((step) => typeof step === 'string' || typeof step === 'number')
-  );
+  return {
+    service: { message: text, ...members },
+    path: Array.isArray(path) ? (path as Path) : undefined,
+  };
 }
 
 /** A value of an answer, with the errors at it and below it. Their paths begin at the value. */
