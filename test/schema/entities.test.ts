@@ -68,6 +68,21 @@ test('representations cost one request for each 50 different ids with one select
   expect(sizes.toSorted((a, b) => b - a)).toEqual([50, 50, 9, 4, 4]);
 });
 
+test('fields of one operation that select different nested lists of records get their own', async () => {
+  const { data } = await full.ask(
+    `query ($of: [_Any!]!) {
+      a: _entities(representations: $of) { ... on Vacancy { allCandidates(limit: 1) { id } } }
+      b: _entities(representations: $of) { ... on Vacancy { allCandidates(limit: 2) { stage } } }
+    }`,
+    { of: [vacancy(2)] },
+  );
+  const stage = { stage: expect.any(String) };
+  expect(data).toEqual({
+    a: [{ allCandidates: [{ id: expect.any(Number) }] }],
+    b: [{ allCandidates: [stage, stage] }],
+  });
+});
+
 const NO_REFERENCE = /must be an object with the `__typename` of an entity here, and its `id`/;
 const BAD: readonly [representation: unknown, message: RegExp][] = [
   [{ id: 1 }, NO_REFERENCE],
