@@ -60,6 +60,7 @@ export class OperationSteps {
     const hash = hashOf(sent);
     if (!trusted && hash !== undefined) throw notPersisted('PERSISTED_QUERY_NOT_SUPPORTED');
     const id = typeof documentId === 'string' ? documentId : hash;
+    if (id === undefined && trustedDocumentsOnly && !isRouter(exchange)) throw forbidden(UNTRUSTED);
     if (!trusted || id === undefined) return checkedParams(sent);
     const query = trusted.get(id);
     if (query === undefined) {

@@ -120,7 +120,7 @@ function readingTelemetry(
   });
   const pages = new Counter({
     name: 'recruiting_pages_read_total',
-    help: 'Pages of lists requested from the service.',
+    help: 'Pages of lists that the gateway has requested for fields of its own. Those that callers page through themselves are upstream requests only.',
     registers: [registry],
   });
   return {

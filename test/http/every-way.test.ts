@@ -315,6 +315,7 @@ const REFUSED: readonly Row[] = [
   ...refused(403, 'FORBIDDEN', {
     ...byId('a text of the manifest', { query: TEXT }, ['trusted', 'none']),
     ...byId('a text that is not parsed', { query: '{' }, ['trusted']),
+    ...byId('neither an id nor a text', {}, ['trusted', 'none']),
     ...byId('a text beside an id', { query: '{ me { id } }', documentId: 'nameless' }, ['trusted']),
     ...byId('a text beside a hash', { query: UNKNOWN, ...ofApollo(HASH) }, ['trusted']),
     'a trusted mutation without the scope write': { to: 'trusted', body: { documentId: 'rename' } },
@@ -362,7 +363,7 @@ const REFUSED: readonly Row[] = [
     }),
   ]),
   ...refused(400, 'BAD_USER_INPUT', {
-    ...byId('neither an id nor a text', { variables: {} }),
+    ...byId('neither an id nor a text', { variables: {} }, ['listed']),
     ...byId('no name for two operations', { documentId: 'pair' }),
     'a syntax error': '{',
     'an empty text': '',
