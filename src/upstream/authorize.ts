@@ -1,24 +1,11 @@
 import type { TokenKeeper } from '../tokens/keeper.ts';
-import type { Failure, OutgoingRequest, Outcome, Send, Sender } from './request.ts';
+import type { OutgoingRequest, Outcome, Send, Sender } from './request.ts';
 
 /** The tokens that requests are sent with. */
 export type BearerTokens = Pick<TokenKeeper, 'token' | 'afterRefusal' | 'accepted' | 'refused'>;
 
-/** The service refused the token. After a 401, a newer one may help. */
-export interface TokenRefusal {
-  readonly kind: 'unauthorized';
-  readonly status: 401 | 403;
-  readonly detail: string;
-  /** The end of the request if no other token helps. */
-  readonly failure: Failure;
-}
-
 /** Sends a request once. Rejects with the abort reason of the sender's signal. */
-export type Post = (
-  request: OutgoingRequest,
-  sender: Sender,
-  token: string,
-) => Promise<Outcome | TokenRefusal>;
+export type Post = (request: OutgoingRequest, sender: Sender, token: string) => Promise<Outcome>;
 
 /**
  * Sends each request with the newest token, and again with another one if the service refuses this one. Mutations are
@@ -31,13 +18,16 @@ export function authorize(tokens: BearerTokens, post: Post): Send {
     let token = first instanceof Promise ? await first : first;
     for (let replays = 0; ; replays += 1) {
       const outcome = await post(request, sender, token.value);
-      if (outcome.kind === 'answer') tokens.accepted(token);
-      if (outcome.kind !== 'unauthorized') return outcome;
-      const { status, detail, failure } = outcome;
+      if (outcome.kind === 'answer') {
+        tokens.accepted(token);
+        return outcome;
+      }
+      if (!outcome.refusal) return outcome;
+      const { status, detail } = outcome.refusal;
       const other = status === 401 ? await tokens.afterRefusal(token, detail, replays) : undefined;
       if (!other) {
         tokens.refused(token);
-        return failure;
+        return outcome;
       }
       token = other;
     }

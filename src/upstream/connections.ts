@@ -2,10 +2,10 @@ import type { Agent, Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import { codedError, knownCode } from '../errors.ts';
 import { BodyParts } from '../memory/byte-limit.ts';
-import type { Post, TokenRefusal } from './authorize.ts';
+import type { Post } from './authorize.ts';
 import { LARGEST_ANSWER, readAnswer, type HttpAnswer } from './read-answer.ts';
-import type { Failure, OutgoingRequest, Outcome, Sender } from './request.ts';
-import type { ReportedRequest, UpstreamTelemetry } from './telemetry.ts';
+import type { Failure, Outcome } from './request.ts';
+import type { UpstreamTelemetry } from './telemetry.ts';
 
 export interface ConnectionsParts {
   readonly baseUrl: string;
@@ -25,7 +25,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Opens the HTTP connections to the service. */
 export function openConnections(parts: ConnectionsParts) {
-  const { agent, concurrency, timeoutMs, telemetry } = parts;
+  const { agent, concurrency, timeoutMs, clock, telemetry } = parts;
   const { origin, pathname: path } = new URL(`${parts.baseUrl}/graphql`);
   const http = parts.connect({
     connections: concurrency,
@@ -36,11 +36,41 @@ export function openConnections(parts: ConnectionsParts) {
     connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) },
   });
 
-  const post: Post = (request, sender, token) => {
+  const post: Post = (request, { signal, cause }, token) => {
     // All callers may have left while the token was renewed.
-    sender.signal.throwIfAborted();
-    const reported = telemetry.sending(sender.cause);
-    const inFlight = new RequestInFlight(parts, { request, sender, token, reported });
+    signal.throwIfAborted();
+    const reported = telemetry.sending(cause);
+    const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
+    const body = new BodyParts({ each: LARGEST_ANSWER });
+    let controller: Dispatcher.DispatchController | undefined;
+    let answer: Omit<HttpAnswer, 'body'> = { status: 0, headers: {} };
+    let isOver = false;
+    const end = () => {
+      isOver = true;
+      body.drop();
+      stopTimer();
+      signal.removeEventListener('abort', leave);
+    };
+    const settle = (outcome: Outcome) => {
+      if (isOver) return;
+      end();
+      if (outcome.kind === 'answer') reported.ended(outcome.hasErrors ? 'graphql_error' : 'ok');
+      else reported.ended(knownCode(outcome.error.extensions['code']), outcome.error);
+      resolve(outcome);
+    };
+    const stop = (outcome: Outcome) => {
+      settle(outcome);
+      controller?.abort(ABORTED);
+    };
+    const leave = () => {
+      end();
+      reported.ended('left');
+      reject(signal.reason);
+      controller?.abort(ABORTED);
+    };
+    const read = (bytes?: Buffer) => readAnswer({ ...answer, body: bytes }, token, clock.now());
+    const stopTimer = clock.timer(timeoutMs, () => stop(timedOut(timeoutMs)));
+    signal.addEventListener('abort', leave);
     const headers = {
       ...reported.headers,
       'content-type': 'application/json',
@@ -52,113 +82,31 @@ export function openConnections(parts: ConnectionsParts) {
       // The service documents it (interface, 4.3).
       'api-user-agent': agent,
     };
-    http.dispatch({ origin, path, method: 'POST', headers, body: request.body }, inFlight);
-    return inFlight.outcome;
+    const options = { origin, path, method: 'POST' as const, headers, body: request.body };
+    http.dispatch(options, {
+      onRequestStart: (started) => {
+        controller = started;
+        if (isOver) started.abort(ABORTED);
+      },
+      onResponseStart: (_, status, received) => void (answer = { status, headers: received }),
+      onResponseData: (_, part) => {
+        if (isOver) return;
+        try {
+          body.add(part);
+        } catch {
+          // It is larger than the largest.
+          stop(read());
+        }
+      },
+      onResponseEnd: () => {
+        if (!isOver) settle(read(body.bytes()));
+      },
+      onResponseError: (_, error) => settle(unreachable(error)),
+    });
+    return promise;
   };
 
   return { post, close: () => http.destroy() };
-}
-
-interface Sent {
-  readonly request: OutgoingRequest;
-  readonly sender: Sender;
-  readonly token: string;
-  readonly reported: ReportedRequest;
-}
-
-/** One request in flight: collects its answer, and ends the request at its timeout or when its callers have left. */
-class RequestInFlight implements Dispatcher.DispatchHandler {
-  readonly #parts: ConnectionsParts;
-  readonly #sent: Sent;
-  readonly #body = new BodyParts({ each: LARGEST_ANSWER });
-  readonly #stopTimer: () => void;
-  readonly #ending = Promise.withResolvers<Outcome | TokenRefusal>();
-  #controller: Dispatcher.DispatchController | undefined;
-  #isOver = false;
-  #status = 0;
-  #headers: HttpAnswer['headers'] = {};
-
-  constructor(parts: ConnectionsParts, sent: Sent) {
-    this.#parts = parts;
-    this.#sent = sent;
-    const { timeoutMs } = parts;
-    this.#stopTimer = parts.clock.timer(timeoutMs, () => this.#stop(timedOut(timeoutMs)));
-    sent.sender.signal.addEventListener('abort', this.#leave);
-  }
-
-  get outcome(): Promise<Outcome | TokenRefusal> {
-    return this.#ending.promise;
-  }
-
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#isOver) controller.abort(ABORTED);
-  }
-
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: HttpAnswer['headers'],
-  ): void {
-    this.#status = status;
-    this.#headers = headers;
-  }
-
-  onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
-    if (this.#isOver) return;
-    try {
-      this.#body.add(part);
-    } catch {
-      // It is larger than the largest.
-      this.#stop(this.#read(undefined));
-    }
-  }
-
-  onResponseEnd(): void {
-    if (!this.#isOver) this.#settle(this.#read(this.#body.bytes()));
-  }
-
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#settle(unreachable(error));
-  }
-
-  #read(body: Buffer | undefined): Outcome | TokenRefusal {
-    const answer = { status: this.#status, headers: this.#headers, body };
-    return readAnswer(answer, this.#sent.token, this.#parts.clock.now());
-  }
-
-  #settle(outcome: Outcome | TokenRefusal): void {
-    if (this.#isOver) return;
-    this.#end();
-    const { reported } = this.#sent;
-    if (outcome.kind === 'answer') {
-      reported.ended(outcome.hasErrors ? 'graphql_error' : 'ok');
-    } else {
-      const { error } = outcome.kind === 'failure' ? outcome : outcome.failure;
-      reported.ended(knownCode(error.extensions['code']), error);
-    }
-    this.#ending.resolve(outcome);
-  }
-
-  #stop(outcome: Outcome | TokenRefusal): void {
-    this.#settle(outcome);
-    this.#controller?.abort(ABORTED);
-  }
-
-  readonly #leave = (): void => {
-    const { sender, reported } = this.#sent;
-    this.#end();
-    reported.ended('left');
-    this.#ending.reject(sender.signal.reason);
-    this.#controller?.abort(ABORTED);
-  };
-
-  #end(): void {
-    this.#isOver = true;
-    this.#body.drop();
-    this.#stopTimer();
-    this.#sent.sender.signal.removeEventListener('abort', this.#leave);
-  }
 }
 
 /** Created once: a new error and its stack would cost more than the request that it ends. */

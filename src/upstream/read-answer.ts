@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import { codedError, OperatorError, TooBig } from '../errors.ts';
-import type { TokenRefusal } from './authorize.ts';
 import { limitIn, secondsOf } from './rate-limit.ts';
 import { UpstreamAnswer, type Failure, type Outcome } from './request.ts';
 
@@ -29,7 +28,7 @@ export function readAnswer(
   { status, headers, body }: HttpAnswer,
   token: string,
   now: number,
-): Outcome | TokenRefusal {
+): Outcome {
   if (!body) return tooLarge();
   const bytes = withoutToken(body, token);
   if (status === 200 && isData(bytes) && isUtf8(bytes)) {
@@ -124,9 +123,11 @@ export function notGraphQL(status: number): Failure {
       new TooBig(),
     );
   }
-  return misconfigured(
-    `it is not GraphQL JSON (status ${status}). Check RECRUITING_URL, and that no proxy compresses answers.`,
-  );
+  const why = `it is not GraphQL JSON (status ${status}). Check RECRUITING_URL, and that no proxy compresses answers.`;
+  const error = new OperatorError('UPSTREAM_BAD_RESPONSE', `${UNUSABLE} ${why}`, {
+    needsOperator: true,
+  });
+  return { kind: 'failure', error };
 }
 
 /** @param seconds negative for a date in the past, undefined if the service stated none */
@@ -145,18 +146,14 @@ function rateLimited(seconds: number | undefined): Failure {
   };
 }
 
-function refusal(status: 401 | 403, detail: unknown): TokenRefusal {
+function refusal(status: 401 | 403, detail: unknown): Failure {
   const message =
     `The recruiting service refuses the gateway's access token (${status}) although it has not expired: ` +
     'the administrator who made it was probably demoted or blocked, or the token was revoked. ' +
     'Run `tokens check` to see what the service answers. Have an administrator check the account, and make a new token if need be.';
   const error = new OperatorError('UPSTREAM_UNAUTHORIZED', message, { needsOperator: true });
-  return {
-    kind: 'unauthorized',
-    status,
-    detail: typeof detail === 'string' ? detail : '',
-    failure: { kind: 'failure', error },
-  };
+  const refused = { status, detail: typeof detail === 'string' ? detail : '' };
+  return { kind: 'failure', error, refusal: refused };
 }
 
 const UNUSABLE = 'The answer of the recruiting service cannot be used:';
@@ -164,13 +161,5 @@ const UNUSABLE = 'The answer of the recruiting service cannot be used:';
 /** @param why completes `UNUSABLE`, and says what to do */
 function unusable(why: string, cause?: TooBig): Failure {
   const error = codedError('UPSTREAM_BAD_RESPONSE', `${UNUSABLE} ${why}`, { cause });
-  return { kind: 'failure', error };
-}
-
-/** Creates a failure that only the operator can correct. @param why as in `unusable` */
-function misconfigured(why: string): Failure {
-  const error = new OperatorError('UPSTREAM_BAD_RESPONSE', `${UNUSABLE} ${why}`, {
-    needsOperator: true,
-  });
   return { kind: 'failure', error };
 }

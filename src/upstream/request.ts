@@ -72,6 +72,8 @@ export interface Failure {
   readonly isUnsent?: boolean;
   /** The least wait before it is sent again, if the service stated one, ms; negative for a time in the past. */
   readonly retryAfterMs?: number | undefined;
+  /** The service refused the token. After a 401, a newer one may help. */
+  readonly refusal?: { readonly status: 401 | 403; readonly detail: string };
   /** A GraphQL answer with status 5xx: callers get it if no attempt brings a better one. */
   readonly answer?: UpstreamAnswer | undefined;
 }

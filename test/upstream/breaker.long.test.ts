@@ -51,7 +51,7 @@ test('the breaker opens when connections break, refuses requests, and closes whe
 function read(status: number, body: string): Outcome {
   const answered = { status, headers: {}, body: Buffer.from(body) };
   const outcome = readAnswer(answered, 'of the gateway', 0);
-  return outcome.kind === 'unauthorized' ? outcome.failure : outcome;
+  return outcome;
 }
 
 const ERRORS = '{"errors":[{"message":"No."}]}';

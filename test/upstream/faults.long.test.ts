@@ -105,7 +105,7 @@ test.each<[status: number, words: RegExp, bodies?: readonly (Buffer | string)[]]
     for (const said of bodies) {
       const answer = { status, headers: {}, body: Buffer.from(said) };
       const outcome = readAnswer(answer, 'of the gateway', 0);
-      const failure = outcome.kind === 'unauthorized' ? outcome.failure : (outcome as Failure);
+      const failure = outcome as Failure;
       const { error, isTemporary = false } = failure;
       expect(`${String(error.extensions['code'])} ${error.message}`).toMatch(words);
       expect(`${error.message} ${JSON.stringify(error.extensions)}`).not.toContain(MARK);
