@@ -1,10 +1,9 @@
 import pino from 'pino';
 import { readConfig } from '../config.ts';
 import { OperatorMistake } from '../errors.ts';
-import { storeError } from '../tokens/errors.ts';
 import { TokenHolder } from '../tokens/holder.ts';
 import type { State } from '../tokens/state.ts';
-import { checkService } from '../tokens/store.ts';
+import { checkService, storeError } from '../tokens/store.ts';
 import { openTokenStore, emergencyFor, keeperParts, STEPS } from '../setup/custody.ts';
 import type { Terminal } from './terminal.ts';
 

@@ -4,10 +4,9 @@ import { text as textOf } from 'node:stream/consumers';
 import { foreignLink, isSecureUrl, readStoreAddress } from '../config/values.ts';
 import { codeOf, OperatorMistake } from '../errors.ts';
 import { openTokenStore, STEPS } from '../setup/custody.ts';
-import { storeError } from '../tokens/errors.ts';
 import { causeOf, lineOn, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
 import type { TokenHolder } from '../tokens/holder.ts';
-import { readLink, readTokenSet } from '../tokens/link.ts';
+import { readLink, readTokenSet } from '../tokens/service.ts';
 import { parseJson, readPair, type Pair } from '../tokens/pair.ts';
 import {
   CLAIM_MS,
@@ -22,6 +21,7 @@ import {
   type State,
 } from '../tokens/state.ts';
 import { duration, printable, times, type Terminal } from './terminal.ts';
+import { storeError } from '../tokens/store.ts';
 import { present, withHeldTokens, type HeldTokens } from './tokens-store.ts';
 
 /**

@@ -6,10 +6,9 @@ import type { StoreAddress } from '../config/values.ts';
 import { emergencyIn, type Emergency } from '../tokens/emergency.ts';
 import type { Steps } from '../tokens/health.ts';
 import type { TokenParts } from '../tokens/holder.ts';
-import { readLink } from '../tokens/link.ts';
 import { openPostgresStore } from '../tokens/postgres.ts';
 import { createSealer } from '../tokens/seal.ts';
-import { proxyAgent, tokenService } from '../tokens/service.ts';
+import { proxyAgent, readLink, tokenService } from '../tokens/service.ts';
 import { openSqliteStore } from '../tokens/sqlite.ts';
 import type { TokenStore } from '../tokens/store.ts';
 

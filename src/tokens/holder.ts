@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import { OperatorError } from '../errors.ts';
 import type { Emergency } from './emergency.ts';
-import { mistakeError, notRefreshedError, storeError } from './errors.ts';
 import { lineOn, underWay, type Facts, type Steps } from './health.ts';
 import type { Pair } from './pair.ts';
 import type { Exchange, TokenService, Unsent } from './service.ts';
@@ -22,7 +21,7 @@ import {
   type Rule,
   type State,
 } from './state.ts';
-import { checkService, StoreUnavailable, type TokenStore } from './store.ts';
+import { checkService, storeError, StoreUnavailable, type TokenStore } from './store.ts';
 
 /*
  * How a single-use refresh token survives a crash
@@ -295,8 +294,9 @@ export class TokenHolder {
   async #unsent(attempt: string, { why, retryAfter, isMistake }: Unsent): Promise<never> {
     const notBefore = retryAfter === undefined ? {} : { notBefore: this.now + retryAfter * 1000 };
     await this.#end(attempt, { kind: 'not exchanged', ...notBefore });
-    if (this.isClosing) throw notRefreshedError(STOPPING);
-    throw isMistake ? mistakeError(why) : notRefreshedError(why, retryAfter);
+    if (!isMistake) throw notRefreshedError(why, retryAfter);
+    const text = `The access token could not be refreshed: ${why}. The pair is kept, and a running process tries again by itself.`;
+    throw new OperatorError('UPSTREAM_UNAUTHORIZED', text, { needsOperator: true });
   }
 
   /** Too early, spent, or another process was first. */
@@ -349,9 +349,13 @@ export class TokenHolder {
   }
 }
 
-const NO_PAIR = 'another process has tried, and got no new tokens';
+/** @param retryAfter seconds */
+export function notRefreshedError(why: string, retryAfter = 10): OperatorError {
+  const text = `The access token could not be refreshed (${why}). A running process tries again by itself.`;
+  return new OperatorError('UPSTREAM_UNREACHABLE', text, { retryAfter });
+}
 
-const STOPPING = 'this process is stopping';
+const NO_PAIR = 'another process has tried, and got no new tokens';
 
 const PUT_BACK =
   'the token store lacked the newest pair, which was put back. Find out who emptied the store or restored a copy of it, or why the ' +

@@ -1,7 +1,6 @@
 import { codeOf, OperatorMistake } from '../errors.ts';
-import { notRefreshedError } from './errors.ts';
 import { endIsNear, healthOf, lineOn, type TokenHealth } from './health.ts';
-import { TokenHolder } from './holder.ts';
+import { notRefreshedError, TokenHolder } from './holder.ts';
 import type { Pair } from './pair.ts';
 import { dueAt, isLost, isUncertain, type Imported, type State } from './state.ts';
 import { StoreUnavailable } from './store.ts';
@@ -253,9 +252,7 @@ export class TokenKeeper extends TokenHolder {
 
   /** ms until the refresh token is due to be sent; Infinity if it will not be. */
   #untilDue(): number {
-    const { state, now } = this;
-    if (!state || state.movedTo !== null || isLost(state, now)) return Infinity;
-    return dueAt(state, now) - now;
+    return this.state ? dueAt(this.state, this.now) - this.now : Infinity;
   }
 
   /** Short sleeps: a timer that was set before the machine was suspended fires late. */

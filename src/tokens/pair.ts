@@ -35,17 +35,14 @@ export function readPair(
 ): Pair | undefined {
   if (typeof document !== 'object' || document === null) return undefined;
   const set = document as Record<string, unknown>;
-  const accessToken = text(set['access_token']);
-  const refreshToken = text(set['refresh_token']);
-  if (accessToken === undefined && refreshToken === undefined) return undefined;
-  const pair = {
-    accessToken: accessToken ?? before?.accessToken,
-    refreshToken: refreshToken ?? before?.refreshToken,
-  };
-  if (pair.accessToken === undefined || pair.refreshToken === undefined) return undefined;
+  const received = { access: text(set['access_token']), refresh: text(set['refresh_token']) };
+  const accessToken = received.access ?? before?.accessToken;
+  const refreshToken = received.refresh ?? before?.refreshToken;
+  const hasToken = received.access !== undefined || received.refresh !== undefined;
+  if (!hasToken || accessToken === undefined || refreshToken === undefined) return undefined;
   return {
-    accessToken: pair.accessToken,
-    refreshToken: pair.refreshToken,
+    accessToken,
+    refreshToken,
     expiresIn: seconds(set['expires_in']) ?? lifetimes.accessToken,
     refreshTokenExpiresIn: seconds(set['refresh_token_expires_in']) ?? lifetimes.refreshToken,
     name: text(set['name']) ?? before?.name ?? null,

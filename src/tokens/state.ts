@@ -110,9 +110,14 @@ export function isLost(state: State, now: number): boolean {
   return state.lost || now >= endsAt(state);
 }
 
-/** When the refresh token is due to be sent. */
+/** Whether a set can be refreshed from the store that has it. */
+function isInUse(state: State, now: number): boolean {
+  return state.movedTo === null && !isLost(state, now);
+}
+
+/** When the refresh token is due to be sent. Infinity: never */
 export function dueAt(state: State, now: number): number {
-  return Math.max(state.notBefore, dueByItself(state, now));
+  return isInUse(state, now) ? Math.max(state.notBefore, dueByItself(state, now)) : Infinity;
 }
 
 function dueByItself(state: State, now: number): number {
@@ -163,8 +168,8 @@ export function importPair({ pair, service, by, replace }: Import): Rule<Importe
     if (state?.events.some((event) => event.fingerprint === fingerprint)) {
       return { result: 'known' };
     }
-    const isInUse = state !== null && !isLost(state, now) && state.movedTo === null;
-    if (isInUse && !replace) return { result: 'in use' };
+    const replaced = state && isInUse(state, now) ? { ...state, events: [], replaced: null } : null;
+    if (replaced && !replace) return { result: 'in use' };
     const next: State = {
       ...BLANK,
       id: state?.id ?? randomUUID(),
@@ -176,7 +181,7 @@ export function importPair({ pair, service, by, replace }: Import): Rule<Importe
       expiresAt: now + pair.expiresIn * 1000,
       imported: true,
       refusesEarly: state?.refusesEarly ?? false,
-      replaced: isInUse ? { ...state, events: [], replaced: null } : null,
+      replaced,
       events: state?.events ?? [],
     };
     return { next: withEvent(next, now, 'imported', by), result: 'imported' };
@@ -312,9 +317,7 @@ export function expired(generation: number): Rule<State | null> {
 export function moveTo(target: string, by: string): Rule<State | null> {
   return (state, now) => {
     if (state?.movedTo === target) return { result: state };
-    if (!state || state.movedTo !== null || isLost(state, now) || state.claim) {
-      return { result: null };
-    }
+    if (!state || !isInUse(state, now) || state.claim) return { result: null };
     const next = withEvent({ ...state, movedTo: target }, now, 'moved', by);
     return { next, result: next };
   };
@@ -326,15 +329,10 @@ export function receiveMove(moved: State, by: string): Rule<'placed' | 'in use'>
     // The generation tells a move that is repeated from a set that comes back.
     const isRepeated = state?.set === moved.set && state.generation > moved.generation;
     if (isRepeated) return { result: 'placed' };
-    if (state && !isLost(state, now) && state.movedTo === null) return { result: 'in use' };
+    if (state && isInUse(state, now)) return { result: 'in use' };
+    const id = state?.id ?? randomUUID();
     const generation = Math.max(moved.generation, state?.generation ?? 0) + 1;
-    const next: State = {
-      ...moved,
-      id: state?.id ?? randomUUID(),
-      generation,
-      movedTo: null,
-      previous: null,
-    };
+    const next = { ...moved, id, generation, movedTo: null, previous: null };
     return { next: withEvent(next, now, 'moved', by), result: 'placed' };
   };
 }

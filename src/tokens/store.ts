@@ -1,4 +1,4 @@
-import { OperatorMistake } from '../errors.ts';
+import { OperatorError, OperatorMistake } from '../errors.ts';
 import { parseJson } from './pair.ts';
 import type { Sealer } from './seal.ts';
 import { VERSION, type Rule, type State } from './state.ts';
@@ -32,6 +32,29 @@ export interface Reading {
 /** The store cannot be reached now. It may work again by itself. */
 export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
+}
+
+/**
+ * Says why a token store cannot be used, and what helps. Its code is no code of the service, because callers and alerts
+ * must not take a fault of the gateway for one of the service.
+ *
+ * @param cause StoreUnavailable if the store may work again by itself, OperatorMistake if a restart changes nothing
+ */
+export function storeError(
+  cause: unknown,
+  { description }: Pick<TokenStore, 'description'>,
+): OperatorError {
+  if (cause instanceof OperatorError) return cause;
+  const why = `The token store cannot be used (${description}): ${(cause as Error).message}`;
+  const text = cause instanceof OperatorMistake ? why : `${why}. ${stepAfter(cause)}`;
+  return new OperatorError('INTERNAL_SERVER_ERROR', text, { cause });
+}
+
+function stepAfter(error: unknown): string {
+  return error instanceof StoreUnavailable
+    ? 'Check its address, its permissions, and the disk or the database server. Running processes serve with the tokens that they have.'
+    : 'It was left as it is. Check its address. If it is damaged, move the file away (PostgreSQL: DELETE FROM recruiting_tokens): a ' +
+        'process that runs saves its pair again, and a start saves one that is in an emergency file.';
 }
 
 /** @throws OperatorMistake if what a store has belongs to another service */

@@ -3,10 +3,11 @@ import { createServer as createHttpsServer } from 'node:https';
 import type { ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { readLink, readTokenSet } from '../../src/tokens/link.ts';
 import {
   exchangeAt,
   proxyAgent,
+  readLink,
+  readTokenSet,
   tokenService,
   type ClientCredentials,
   type Exchange,
