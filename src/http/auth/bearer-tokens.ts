@@ -1,4 +1,7 @@
 import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  customFetch,
   errors,
   jwtVerify,
   type JWTPayload,
@@ -6,14 +9,19 @@ import {
   type JWTVerifyOptions,
 } from 'jose';
 import type { Logger } from 'pino';
-import type { Dispatcher } from 'undici';
+import { fetch as send, type Dispatcher } from 'undici';
 import type { Clock } from '../../clock.ts';
 import { codedError } from '../../errors.ts';
 import type { Caller, Exchange } from '../exchange.ts';
-import { keySet, KeysUnavailable, RETRY_MS } from './key-set.ts';
+
+export interface TrustedIssuer {
+  readonly jwksUrl: string;
+  readonly issuer: string;
+  readonly audience: string;
+}
 
 interface BearerTokenParts {
-  /** Opens the connections to the issuer. */
+  /** Opens the connections to the issuer, through a proxy if there is one. */
   readonly http: Dispatcher;
   readonly clock: Clock;
   readonly log: Logger;
@@ -25,13 +33,18 @@ const ALGORITHMS = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA 
 /** The accepted difference between the issuer's clock and ours, s (RFC 7519, 4.1.4). */
 const LEEWAY = 30;
 
-/** Finds the owner of a bearer token; undefined if the token is not valid. */
+/**
+ * Finds the owner of a bearer token; undefined if the token is not valid.
+ *
+ * @throws RATE_LIMITED for one that cannot be checked now
+ */
 export function bearerTokenOwners(
   { jwksUrl, issuer, audience }: TrustedIssuer,
-  { http, clock, log }: BearerTokenParts,
-): BearerTokenOwner {
-  const keys = keySet(jwksUrl, { http, clock, log });
-  return async (token, caller) => {
+  parts: BearerTokenParts,
+): (token: string, caller: Pick<Exchange, 'requestId'>) => Promise<Caller | undefined> {
+  const { clock, log } = parts;
+  const keys = keySet(jwksUrl, parts);
+  return async (token, { requestId }) => {
     try {
       const payload = await verified(token, keys, {
         issuer,
@@ -41,18 +54,12 @@ export function bearerTokenOwners(
         clockTolerance: LEEWAY,
         currentDate: new Date(clock.now()),
       });
-      return {
-        name: `sub:${typeof payload.sub === 'string' ? payload.sub : ''}`,
-        scopes: scopesOf(payload),
-      };
+      const subject = typeof payload.sub === 'string' ? payload.sub : '';
+      return { name: `sub:${subject}`, scopes: scopesOf(payload) };
     } catch (error) {
+      if (error instanceof KeysUnavailable) throw unchecked();
       // Logs only the kind of fault: messages may contain a piece of the token.
       const { code, claim } = error as { code?: string; claim?: string };
-      const { requestId } = caller;
-      if (error instanceof KeysUnavailable) {
-        log.info({ requestId, code }, 'a bearer token was not checked');
-        throw unchecked();
-      }
       log.info({ requestId, code, claim }, 'a bearer token was refused');
       return undefined;
     }
@@ -86,6 +93,9 @@ function scopesOf({ scope, scp }: JWTPayload): ReadonlySet<string> {
   return new Set((typeof claim === 'string' ? claim.split(' ') : [claim].flat()) as string[]);
 }
 
+/** The time after a failed fetch of the keys until the next one, s. */
+export const RETRY_SECONDS = 5;
+
 /** Not 401, with which clients log their users out. */
 function unchecked() {
   const headers = { 'retry-after': String(RETRY_SECONDS) };
@@ -97,20 +107,50 @@ function unchecked() {
   );
 }
 
-const RETRY_SECONDS = RETRY_MS / 1000;
+/** A key is unknown, and it is unclear whether the issuer has it: its keys cannot be fetched. */
+export class KeysUnavailable extends Error {}
+
+/** What is wrong with a token, and not with the request for the keys. */
+const OF_TOKENS = [
+  errors.JWKSNoMatchingKey,
+  errors.JWKSMultipleMatchingKeys,
+  errors.JOSENotSupported,
+];
 
 /**
- * Returns undefined for a token that is not valid.
+ * The keys of an issuer, which jose fetches with the first token, when they are ten minutes old, and when a token names
+ * an unknown key. While they cannot be fetched, the known keys remain valid without a limit, because each token expires
+ * at its own time.
  *
- * @throws RATE_LIMITED for one that cannot be checked now
+ * Only the server that the operator named is trusted: jose follows no redirect.
+ *
+ * @returns finds the key of a token; rejects with KeysUnavailable, or as jose does
  */
-export type BearerTokenOwner = (
-  token: string,
-  caller: Pick<Exchange, 'requestId'>,
-) => Promise<Caller | undefined>;
-
-export interface TrustedIssuer {
-  readonly jwksUrl: string;
-  readonly issuer: string;
-  readonly audience: string;
+export function keySet(address: string, { http, clock, log }: BearerTokenParts): JWTVerifyGetKey {
+  const keys = createRemoteJWKSet(new URL(address), {
+    [customFetch]: async (url, options) =>
+      (await send(url, { ...(options as object), dispatcher: http })) as object as Response,
+  });
+  let nextFetch = 0;
+  return async (header, token) => {
+    try {
+      if (clock.elapsed() >= nextFetch) return await keys(header, token);
+    } catch (error) {
+      if (OF_TOKENS.some((kind) => error instanceof kind)) throw error;
+      // Many callers may have waited for the same keys.
+      if (clock.elapsed() >= nextFetch) {
+        const { message, cause } = error as Error & { cause?: { code?: string } };
+        log.warn({ reason: cause?.code ?? message }, NOT_FETCHED);
+      }
+      nextFetch = clock.elapsed() + RETRY_SECONDS * 1000;
+    }
+    const known = keys.jwks();
+    if (!known) throw new KeysUnavailable();
+    return createLocalJWKSet(known)(header, token).catch((error: unknown) => {
+      throw error instanceof errors.JWKSNoMatchingKey ? new KeysUnavailable() : error;
+    });
+  };
 }
+
+const NOT_FETCHED =
+  'the keys of AUTH_JWKS_URL could not be fetched. Until they can be, known keys remain valid. Check the URL and its server.';
