@@ -71,9 +71,11 @@ export class Exchange implements CallOrigin {
   budgetOwner: BudgetOwner = { name: '', mayDrain: false };
   /** What resolvers get as their context. */
   context: object = {};
-  #stoppedBy: 'caller' | 'gateway' | undefined;
+  /** Whether the caller left before the answer was complete. */
+  hasLeft = false;
   #ending: (() => void)[] | undefined;
   #hasEnded = false;
+  #isStopped = false;
   #stopping: AbortController | undefined;
 
   constructor(from: NodeMessages | Request, telemetry: ExchangeTelemetry) {
@@ -109,17 +111,10 @@ export class Exchange implements CallOrigin {
     return typeof value === 'object' ? value.join(', ') : value;
   }
 
-  /** Whether the caller left before the answer was complete. */
-  get hasLeft(): boolean {
-    return this.#stoppedBy === 'caller';
-  }
-
   /** Aborted when the caller leaves before the answer is complete, or the answer is cut off. Created on first use. */
   get signal(): AbortSignal {
-    if (!this.#stopping) {
-      this.#stopping = new AbortController();
-      if (this.#stoppedBy) this.#stopping.abort(CALLER_LEFT);
-    }
+    this.#stopping ??= new AbortController();
+    if (this.#isStopped) this.#stopping.abort(CALLER_LEFT);
     return this.#stopping.signal;
   }
 
@@ -139,18 +134,19 @@ export class Exchange implements CallOrigin {
 
   /** Called by the transport. */
   leave(): void {
-    this.#stop('caller');
+    if (this.#hasEnded || this.#isStopped) return;
+    this.hasLeft = true;
+    this.#stop();
   }
 
   /** Called by the transport when the rest of the answer cannot be written. */
   cutOff(): void {
     this.notes.outcome = 'INTERNAL_SERVER_ERROR';
-    this.#stop('gateway');
+    this.#stop();
   }
 
-  #stop(by: 'caller' | 'gateway'): void {
-    if (this.#stoppedBy || this.#hasEnded) return;
-    this.#stoppedBy = by;
+  #stop(): void {
+    this.#isStopped = true;
     this.#stopping?.abort(CALLER_LEFT);
   }
 }

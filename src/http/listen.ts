@@ -8,45 +8,25 @@ import {
 } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-interface ListenOptions {
-  readonly host: string;
-  readonly port: number;
-  /** The time that requests in flight have to finish, ms. */
-  readonly patienceMs?: number;
-  readonly timeOuts?: Partial<TimeOuts>;
-  /** Above this number, new connections are closed. Default: 4,000. */
-  readonly maxConnections?: number;
-  /** Called when a connection is closed for the first time because there are too many. */
-  readonly onFull?: () => void;
-}
-
 /** The time limits of clients, ms. */
-interface TimeOuts {
-  /** Between two requests on one connection. */
-  readonly keepAliveTimeout: number;
-  /** For the headers of a request, and for the whole request. */
-  readonly headersTimeout: number;
-  readonly requestTimeout: number;
-  /** The time between two checks of these limits. */
-  readonly connectionsCheckingInterval: number;
-  /** For reading anything while data is waiting. */
-  readonly readTimeout: number;
-}
-
-/**
- * A load balancer that reuses a connection just when it is closed here loses a request. So idle connections are kept
- * for longer than the usual load balancers keep them: 60 s at nginx and AWS, 600 s at Google, which recommends 620 s.
- */
-const TIME_OUTS: TimeOuts = {
+const TIME_OUTS = {
+  /**
+   * Between two requests on one connection. A load balancer that reuses a connection just when it is closed here loses
+   * a request. So idle connections are kept for longer than the usual load balancers keep them: 60 s at nginx and AWS,
+   * 600 s at Google, which recommends 620 s.
+   */
   keepAliveTimeout: 620_000,
+  /** For the headers of a request, and for the whole request. */
   headersTimeout: 30_000,
   requestTimeout: 60_000,
+  /** The time between two checks of these limits. */
   connectionsCheckingInterval: 5_000,
+  /** For reading anything while data is waiting. */
   readTimeout: 60_000,
 };
 
+/** The time that requests in flight have to finish when the server closes, ms. */
 const PATIENCE_MS = 10_000;
-
 /** The size of a request line and headers, bytes. Node answers 431 for more, and for more headers. */
 const MAX_HEADER_BYTES = 16 * 1024;
 /** Many short headers take several times their bytes. Browsers and proxies together send up to 50. */
@@ -70,49 +50,69 @@ const BACKLOG = 4_096;
  */
 const MAX_UNANSWERED = 64;
 
+interface ListenOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly patienceMs?: number;
+  readonly timeOuts?: Partial<typeof TIME_OUTS>;
+  /** Above this number, new connections are closed. */
+  readonly maxConnections?: number;
+  /** Called when a connection is closed for the first time because there are too many. */
+  readonly onFull?: () => void;
+}
+
 /** @throws the error of Node, with the address, if it cannot be used */
 export async function listen(
   handler: (request: IncomingMessage, response: ServerResponse) => unknown,
-  options: ListenOptions,
+  { maxConnections = MAX_CONNECTIONS, patienceMs = PATIENCE_MS, ...options }: ListenOptions,
 ) {
-  const { host, port, patienceMs = PATIENCE_MS } = options;
-  const { maxConnections = MAX_CONNECTIONS, onFull } = options;
+  const { host, port } = options;
   const { readTimeout, ...timeOuts } = { ...TIME_OUTS, ...options.timeOuts };
-  const connections: Connections = new Map();
+  /** The open connections, with the responses in progress on each. */
+  const connections = new Map<Socket, ServerResponse[]>();
+  let isFull = false;
   let lastAnswers = false;
   let closing = false;
-  const server = createServer(
-    {
-      ...timeOuts,
-      maxHeaderSize: MAX_HEADER_BYTES,
-      // Node would use the first and a proxy perhaps the last: a second credential must be noticed.
-      joinDuplicateHeaders: true,
-    },
-    (request, response) => {
-      const { socket } = request;
-      // It was read before its connection was cut.
-      if (socket.destroyed) return;
-      response.shouldKeepAlive &&= !lastAnswers;
-      const unanswered = connections.get(socket)!;
-      unanswered.push(response);
-      if (unanswered.length > MAX_UNANSWERED) return void socket.destroy();
-      response.on('close', () => {
-        unanswered.splice(unanswered.indexOf(response), 1);
-        // Its headers may have promised, before the shutdown began, to keep the connection.
-        if (closing) setImmediate(() => server.closeIdleConnections());
-      });
-      handler(request, response);
-    },
-  );
+  // Node would use the first of equal headers and a proxy perhaps the last: a second credential must be noticed.
+  const joining = { maxHeaderSize: MAX_HEADER_BYTES, joinDuplicateHeaders: true };
+  const server = createServer({ ...timeOuts, ...joining }, (request, response) => {
+    const { socket } = request;
+    // It was read before its connection was cut.
+    if (socket.destroyed) return;
+    response.shouldKeepAlive &&= !lastAnswers;
+    const unanswered = connections.get(socket)!;
+    unanswered.push(response);
+    if (unanswered.length > MAX_UNANSWERED) return void socket.destroy();
+    response.on('close', () => {
+      unanswered.splice(unanswered.indexOf(response), 1);
+      // Its headers may have promised, before the shutdown began, to keep the connection.
+      if (closing) setImmediate(() => server.closeIdleConnections());
+    });
+    handler(request, response);
+  });
   server.maxHeadersCount = MAX_HEADERS;
-  limitConnections(server, connections, { maxConnections, onFull, readTimeout });
+  server.on('connection', (socket: Socket) => {
+    // Node counts only those that it has accepted itself.
+    if (connections.size >= maxConnections) {
+      if (!isFull) options.onFull?.();
+      isFull = true;
+      return void socket.destroy();
+    }
+    connections.set(socket, []);
+    socket.once('close', () => connections.delete(socket));
+  });
+  // Node calls this for connections on which nothing has moved, but not while a large write is being read. A client that
+  // has stopped reading must not hold a walk and its pages; one that only waits for its answer is kept.
+  server.setTimeout(readTimeout, (socket) => {
+    const isWaiting = connections.get(socket)?.length !== 0;
+    if (socket.writableLength > 0 || !isWaiting) socket.destroy();
+  });
   const acceptors = await bind(server, { host, port });
   const { port: bound } = server.address() as AddressInfo;
-  const inProgress = () => [...connections.values()].flat();
   // Otherwise connections stay open for the next request of their clients, and the server does not close.
   const keepNoConnections = () => {
     lastAnswers = true;
-    for (const response of inProgress()) response.shouldKeepAlive = false;
+    for (const response of [...connections.values()].flat()) response.shouldKeepAlive = false;
   };
   return {
     /** The address to open in a browser, without a final slash. */
@@ -132,39 +132,6 @@ export async function listen(
       clearTimeout(deadline);
     },
   };
-}
-
-/** The open connections, with the responses in progress on each. */
-type Connections = Map<Socket, ServerResponse[]>;
-
-/** Keeps the open connections, closes those above the limit, and those of clients that have stopped reading. */
-function limitConnections(
-  server: Server,
-  connections: Connections,
-  options: {
-    readonly maxConnections: number;
-    readonly onFull: (() => void) | undefined;
-    readonly readTimeout: number;
-  },
-): void {
-  const { maxConnections, onFull, readTimeout } = options;
-  let wasFull = false;
-  server.on('connection', (socket: Socket) => {
-    // Node counts only those that it has accepted itself.
-    if (connections.size >= maxConnections) {
-      if (!wasFull) onFull?.();
-      wasFull = true;
-      return void socket.destroy();
-    }
-    connections.set(socket, []);
-    socket.once('close', () => connections.delete(socket));
-  });
-  // Node calls this for connections on which nothing has moved, but not while a large write is being read. A client that
-  // has stopped reading must not hold a walk and its pages; one that only waits for its answer is kept.
-  server.setTimeout(readTimeout, (socket) => {
-    const isWaiting = connections.get(socket)?.length !== 0;
-    if (socket.writableLength > 0 || !isWaiting) socket.destroy();
-  });
 }
 
 /** Has a server and, where the system allows it, other listeners of its port accept its connections. */
