@@ -105,15 +105,15 @@ export interface FieldValue {
   readonly errors: readonly AnswerError[];
 }
 
-/** Replaces unexpected errors; every error that the service did not send goes through it. */
-type Mask = (error: unknown) => GraphQLError;
+/** Returns an error as its caller sees it. */
+export type ShowError = (error: AnswerError) => object;
 
 /** Writes an answer as JSON. @param further members of the answer, each after a comma */
-export function writeAnswer(answer: Answer, mask: Mask, further = ''): Piece[] {
+export function writeAnswer(answer: Answer, show: ShowError, further = ''): Piece[] {
   if (answer.bytes && further === '') return [answer.bytes];
   // Not before: to read the values of bytes is to parse them.
   const { data, errors, extensions } = answer;
-  const list = errors.length > 0 ? `,"errors":${writeErrors(errors, mask)}` : '';
+  const list = errors.length > 0 ? `,"errors":${JSON.stringify(errors.map(show))}` : '';
   const rest = `${list}${extensions ? `,"extensions":${JSON.stringify(extensions)}` : ''}${further}}`;
   if (data === undefined) return [`{${rest.slice(1)}`];
   if (data === null) return [`{"data":null${rest}`];
@@ -139,27 +139,6 @@ export function writeAnswer(answer: Answer, mask: Mask, further = ''): Piece[] {
   }
   pieces.push(`${text}}${rest}`);
   return pieces;
-}
-
-/** Writes a list of errors as JSON. */
-export function writeErrors(errors: readonly AnswerError[], mask: Mask): string {
-  return JSON.stringify(errors.map((error) => shownError(error, mask)));
-}
-
-function shownError(error: AnswerError, mask: Mask): object {
-  if ('service' in error) {
-    const { message, ...members } = error.service;
-    return { message, path: error.path, ...members };
-  }
-  const { message, locations, path, extensions } = mask(error.thrown);
-  // It only sets the HTTP status of a refusal.
-  const { http: _, ...shown } = extensions;
-  return {
-    message,
-    locations,
-    path: error.path ?? path,
-    ...(Object.keys(shown).length > 0 && { extensions: shown }),
-  };
 }
 
 /**

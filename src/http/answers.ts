@@ -1,18 +1,12 @@
 import type { ExecutionResult } from 'graphql';
-import {
-  JsonText,
-  resultOf,
-  writeAnswer,
-  type Answer,
-  type AnswerError,
-} from '../engine/answer.ts';
+import { JsonText, resultOf, writeAnswer, type Answer, type ShowError } from '../engine/answer.ts';
 import type { Call } from '../engine/call.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { ErrorPolicy } from './error-policy.ts';
 import type { Ready } from './operation.ts';
 import { multipartReply } from './parts.ts';
 import { accepted, type Reply } from './reply.ts';
-import type { MaskAny } from './results.ts';
+import { shownError } from './results.ts';
 
 interface AnswersParts {
   readonly engine: Pick<Engine, 'createCall'>;
@@ -39,23 +33,22 @@ export function createAnswers({ engine, errors }: AnswersParts) {
       const { plan, isIncremental } = ready.operation;
       const accepts = accepted(exchange.header('accept'));
       const call = begin(ready);
-      // Errors of the service are not masked, but noted.
-      const note = ([first]: readonly AnswerError[]) => {
-        if (first && 'service' in first) exchange.notes.outcome ??= 'OTHER';
+      const show: ShowError = (error) => {
+        const { path } = error;
+        if (!('service' in error)) return shownError(errors.mask(error.thrown, exchange), path);
+        exchange.notes.outcome ??= 'OTHER';
+        const { message, ...members } = error.service;
+        return { message, path, ...members };
       };
-      const mask: MaskAny = (error) => errors.mask(error, exchange);
       // In JSON also for callers that accept only parts: those who read parts look at the content type first.
       const whole = (answer: Answer): Reply => {
-        note(answer.errors);
         const headers = { 'content-type': accepts.json };
-        return { status: 200, headers, body: writeAnswer(answer, mask) };
+        return { status: 200, headers, body: writeAnswer(answer, show) };
       };
       const payloads = isIncremental && accepts.parts ? plan.stream(call) : undefined;
       if (!payloads) return whole(await plan.answer(call));
       const { value: first } = await payloads.next();
-      return first!.hasNext
-        ? multipartReply(first!, payloads, { mask, note })
-        : whole(first!.first!);
+      return first!.hasNext ? multipartReply(first!, payloads, show) : whole(first!.first!);
     },
 
     /** Makes a result of values, for plugins. A `@stream` is answered whole. */

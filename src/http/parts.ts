@@ -1,7 +1,6 @@
-import { writeAnswer, writeErrors, type AnswerError } from '../engine/answer.ts';
+import { writeAnswer, type ShowError } from '../engine/answer.ts';
 import type { Increment, Payload } from '../engine/stream.ts';
 import type { Body, Piece, Reply } from './reply.ts';
-import type { MaskAny } from './results.ts';
 
 /**
  * Makes the reply of an answer in parts (multipart/mixed: RFC 2046, 5.1.3), in the format of the proposal of
@@ -12,29 +11,20 @@ import type { MaskAny } from './results.ts';
 export function multipartReply(
   first: Payload,
   others: AsyncGenerator<Payload, void, undefined>,
-  errors: ErrorsOfParts,
+  show: ShowError,
 ): Reply {
   // A hyphen is its boundary.
   const type = 'multipart/mixed; boundary="-"; deferSpec=20220824';
-  return { status: 200, headers: { 'content-type': type }, body: delimited(first, others, errors) };
-}
-
-interface ErrorsOfParts {
-  readonly mask: MaskAny;
-  /** Called with the errors of each part. */
-  readonly note: (errors: readonly AnswerError[]) => void;
+  return { status: 200, headers: { 'content-type': type }, body: delimited(first, others, show) };
 }
 
 /** Each part with the delimiter after it, for which clients wait before they use the part. */
 async function* delimited(
   first: Payload,
   others: AsyncGenerator<Payload, void, undefined>,
-  { mask, note }: ErrorsOfParts,
+  show: ShowError,
 ): AsyncGenerator<Body, void, undefined> {
-  const part = (payload: Payload) => {
-    note((payload.first ?? payload.increment)?.errors ?? []);
-    return [HEAD, ...writePayload(payload, mask), DELIMITER];
-  };
+  const part = (payload: Payload) => [HEAD, ...writePayload(payload, show), DELIMITER];
   try {
     yield [DELIMITER, ...part(first)];
     for await (const payload of others) yield part(payload);
@@ -48,21 +38,16 @@ async function* delimited(
 const HEAD = '\r\nContent-Type: application/json; charset=utf-8\r\n\r\n';
 const DELIMITER = '\r\n---';
 
-function writePayload({ first, increment, hasNext }: Payload, mask: MaskAny): Piece[] {
-  if (first) return writeAnswer(first, mask, ',"hasNext":true');
+function writePayload({ first, increment, hasNext }: Payload, show: ShowError): Piece[] {
+  if (first) return writeAnswer(first, show, ',"hasNext":true');
   const end = `"hasNext":${hasNext}}`;
   return increment
-    ? ['{"incremental":[', ...writeIncrement(increment, mask), `],${end}`]
+    ? ['{"incremental":[', ...writeIncrement(increment, show), `],${end}`]
     : [`{${end}`];
 }
 
-function writeIncrement(
-  { path, label, items, errors, extensions }: Increment,
-  mask: MaskAny,
-): Piece[] {
-  const named = label === undefined ? '' : `,"label":${JSON.stringify(label)}`;
-  const failed = errors.length > 0 ? `,"errors":${writeErrors(errors, mask)}` : '';
-  const extended = extensions ? `,"extensions":${JSON.stringify(extensions)}` : '';
-  const rest = `,"path":${JSON.stringify(path)}${named}${failed}${extended}}`;
-  return items ? ['{"items":[', ...items, `]${rest}`] : [`{"items":null${rest}`];
+function writeIncrement({ items, errors, ...members }: Increment, show: ShowError): Piece[] {
+  const failed = errors.length > 0 && { errors: errors.map(show) };
+  const rest = JSON.stringify({ ...members, ...failed }).slice(1);
+  return items ? ['{"items":[', ...items, `],${rest}`] : [`{"items":null,${rest}`];
 }

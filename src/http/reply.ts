@@ -37,20 +37,14 @@ export function withHeadersOf(
   return { ...reply, headers };
 }
 
-/** How an answer is sent to a caller. */
-export interface Accepted {
-  /** The content type of an answer in one piece. */
-  readonly json: typeof JSON_TYPE | typeof GRAPHQL_TYPE;
-  /** Whether an operation with `@stream` is answered in parts. */
-  readonly parts: boolean;
-}
-
 /**
  * Reads an `accept` header. Of the two types of JSON, the one that is named first is sent, and `application/json` to
  * callers that name neither. Only a caller that names `multipart/mixed` gets parts: `*\/*` does not show that a client
  * can join them. Quality values are not read, because clients name first what they prefer.
+ *
+ * @returns the content type of an answer in one piece, and whether an operation with `@stream` is answered in parts
  */
-export function accepted(header = ''): Accepted {
+export function accepted(header = '') {
   const ranges = header.toLowerCase().split(',');
   const json = ranges.find((range) => /^ *application\/(graphql-response\+)?json/.test(range));
   return {

@@ -13,7 +13,7 @@ export function replyOf(result: ExecutionResult, exchange: Pick<Exchange, 'heade
   const { data, errors = [], extensions, ...others } = result;
   const { json } = accepted(exchange.header('accept'));
   const rest = {
-    ...(errors.length > 0 && { errors: errors.map(shownError) }),
+    ...(errors.length > 0 && { errors: errors.map((error) => shownError(error)) }),
     ...shownExtensions(extensions),
     ...others,
   };
@@ -25,9 +25,10 @@ export function replyOf(result: ExecutionResult, exchange: Pick<Exchange, 'heade
   };
 }
 
-function shownError(error: GraphQLError) {
+/** An error as its caller sees it. */
+export function shownError(error: GraphQLError, path = error.path) {
   const { extensions, ...shown } = error.toJSON();
-  return { ...shown, ...shownExtensions(extensions) };
+  return { ...shown, ...(path && { path }), ...shownExtensions(extensions) };
 }
 
 function shownExtensions(written: ExecutionResult['extensions']) {

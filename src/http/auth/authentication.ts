@@ -1,12 +1,9 @@
 import { hash as hashOf } from 'node:crypto';
 import type { GraphQLError } from 'graphql';
-import type { Logger } from 'pino';
-import type { Dispatcher } from 'undici';
-import type { Clock } from '../../clock.ts';
 import { codedError } from '../../errors.ts';
 import type { Caller, Exchange, Stage } from '../exchange.ts';
 import { ROUTER } from '../operation.ts';
-import type { TrustedIssuer } from './bearer-tokens.ts';
+import type { BearerTokenParts, TrustedIssuer } from './bearer-tokens.ts';
 
 export interface ApiKey {
   readonly name: string;
@@ -22,13 +19,6 @@ interface AcceptedCredentials {
   readonly jwt: TrustedIssuer | undefined;
 }
 
-interface AuthenticationParts {
-  /** Opens the connections to the issuer, through a proxy if there is one. */
-  readonly http: Dispatcher;
-  readonly clock: Clock;
-  readonly log: Logger;
-}
-
 /**
  * Refuses callers without a valid credential, before any of the body is read. If a caller sends two credentials, both
  * must be valid: ignoring a wrong one would hide from the caller that its token has expired, and would let the other
@@ -36,7 +26,7 @@ interface AuthenticationParts {
  */
 export async function authentication(
   { apiKeys, jwt }: AcceptedCredentials,
-  parts: AuthenticationParts,
+  parts: BearerTokenParts,
 ): Promise<Stage> {
   const refusal = refusalOf(apiKeys.length > 0, jwt !== undefined);
   // By their hashes, so that the time does not show how similar a wrong key is to a right one.

@@ -20,7 +20,7 @@ export interface TrustedIssuer {
   readonly audience: string;
 }
 
-interface BearerTokenParts {
+export interface BearerTokenParts {
   /** Opens the connections to the issuer, through a proxy if there is one. */
   readonly http: Dispatcher;
   readonly clock: Clock;
