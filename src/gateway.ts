@@ -21,7 +21,7 @@ import { inProcess } from './http/in-process.ts';
 import { OperationSteps } from './http/operation.ts';
 import { createOrigin } from './http/origin.ts';
 import { createReadParams } from './http/params.ts';
-import { createPaths } from './http/paths.ts';
+import { graphqlOnly, probes } from './http/paths.ts';
 import { openYoga } from './http/yoga.ts';
 import { ByteLimit } from './memory/byte-limit.ts';
 import { createOperations } from './operations/operations.ts';
@@ -152,10 +152,8 @@ export async function createGateway(parts: GatewayParts) {
   };
 
   let isStopping = false;
-  const paths = createPaths(() => tokens.state !== null && !isStopping);
   const origin = createOrigin(config.corsOrigins);
   const graphiql = createGraphiql({
-    enabled: config.graphiql,
     credentials: config.auth && {
       apiKeys: config.auth.apiKeys.length > 0,
       tokens: config.auth.jwt !== undefined,
@@ -179,22 +177,15 @@ export async function createGateway(parts: GatewayParts) {
     // Before every stage that replies: a page of a listed origin may read all answers.
     origin.corsHeaders,
     // Before host names are checked: probes use the IP address of a pod. They get only yes or no.
-    paths.health,
-    paths.readiness,
+    probes(() => tokens.state !== null && !isStopping),
     knownHosts(config, config.auth !== undefined),
-    graphiql.fromRoot,
     // Before authentication: browsers send preflights, and open pages, without a credential.
     origin.preflights,
-    graphiql.page,
+    config.graphiql ? graphiql : undefined,
     // Before plugins, which may reply under other paths, and before any of the body is read.
     authenticate,
   ];
-  const enter: Stages = [
-    paths.graphqlOnly,
-    origin.crossSite,
-    paths.knownMethod,
-    budgetOwner(config.trustProxy),
-  ];
+  const enter: Stages = [graphqlOnly, origin.crossSite, budgetOwner(config.trustProxy)];
   const yoga = openYoga({
     schema: offered.schema,
     plugins: parts.plugins ?? [],

@@ -12,13 +12,24 @@ interface NamedServer {
 /**
  * Refuses requests under a host name that is not the gateway's.
  *
- * @param needsCredential whether callers need a credential
+ * The owner of any domain can make it resolve to this server (DNS rebinding): a browser then considers a page of that
+ * domain to have the same origin as the gateway, and lets it send requests and read answers. But the page cannot choose
+ * the host name that the browser sends.
+ *
+ * @param needsCredential whether callers need a credential. Such a page has none, so that without ALLOWED_HOSTS any
+ * name is accepted
  */
-export function knownHosts(server: NamedServer, needsCredential: boolean): Stage {
-  const isOurs = namesOf(server, needsCredential);
+export function knownHosts({ host, allowedHosts }: NamedServer, needsCredential: boolean): Stage {
+  const names = allowedHosts?.map(plainHost);
+  const isOurs = (name: string): boolean => {
+    if (names) return names.includes(name);
+    if (isLoopback(host)) return isLoopback(name);
+    // No attacker can own an IP address.
+    return needsCredential || isLoopback(name) || isIP(name) !== 0;
+  };
   // A browser always sends a host, so that a request without one cannot come from a web page.
-  return ({ host }) => {
-    if (host === undefined || isOurs(plainHost(host))) return undefined;
+  return (exchange) => {
+    if (exchange.host === undefined || isOurs(plainHost(exchange.host))) return undefined;
     throw codedError('FORBIDDEN', OTHER_HOST, { extensions: { http: { status: 421 } } });
   };
 }
@@ -27,37 +38,10 @@ export function knownHosts(server: NamedServer, needsCredential: boolean): Stage
 const OTHER_HOST =
   'The host name of this request is not one of this gateway. If it should be, the operator of the gateway adds it to ALLOWED_HOSTS.';
 
-/**
- * The host names by which callers may address the gateway.
- *
- * The owner of any domain can make it resolve to this server (DNS rebinding): a browser then considers a page of that
- * domain to have the same origin as the gateway, and lets it send requests and read answers. But the page cannot choose
- * the host name that the browser sends.
- *
- * @param needsCredential whether callers need a credential. Such a page has none, so that without ALLOWED_HOSTS any
- * name is accepted
- */
-function namesOf(
-  { host, allowedHosts }: NamedServer,
-  needsCredential: boolean,
-): (name: string) => boolean {
-  if (allowedHosts) {
-    const names = new Set(allowedHosts.map(plainHost));
-    return (name) => names.has(name);
-  }
-  if (isLoopback(host)) return isLoopback;
-  return needsCredential ? () => true : isUnownable;
-}
-
 /** @param name without the brackets around an IPv6 address */
 function isLoopback(name: string): boolean {
   // *.localhost is reserved and never resolved by DNS (RFC 6761, 6.3), so that no attacker can own a name in it.
   return /^(.+\.)?localhost$/.test(name) || /^127(\.\d+){3}$/.test(name) || name === '::1';
-}
-
-/** Whether an attacker cannot own the name: loopback names, and IP addresses (DNS rebinding needs a name). */
-function isUnownable(name: string): boolean {
-  return isLoopback(name) || isIP(name) !== 0;
 }
 
 /** The canonical form of a name: in lower case, without port, brackets, and the final dot of the DNS root. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { Counter, Histogram, type Registry } from 'prom-client';
 import type { Exchange, ExchangeTelemetry, Outcome } from '../http/exchange.ts';
-import { isKnownPath, isProbe } from '../http/paths.ts';
+import { isGraphqlPath, isProbe } from '../http/paths.ts';
 
 /**
  * Gives each request of a caller an id, and reports it when its answer, or the last part of a stream, is sent. Probes
@@ -44,7 +44,7 @@ export function requestTelemetry(log: Logger, registry: Registry): ExchangeTelem
           requestId,
           method,
           // An unknown path may contain a key or name a person.
-          path: isKnownPath(path) ? path : undefined,
+          path: isGraphqlPath(path) || isProbe(path) ? path : undefined,
           status,
           ms: Math.round(ms * 10) / 10,
           operationType,

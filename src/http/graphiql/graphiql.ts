@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { Exchange, Stage } from '../exchange.ts';
+import type { Stage } from '../exchange.ts';
 import { isGraphqlPath } from '../paths.ts';
 import type { Reply } from '../reply.ts';
 import type { Example } from './examples.ts';
@@ -65,60 +65,36 @@ async function take() {
   };
 }
 
-type GraphiqlOptions = {
-  readonly enabled: boolean;
+interface GraphiqlOptions {
   /** Undefined: callers need no credential. */
   readonly credentials?: AcceptedCredentials | undefined;
   /** Whether the page says that the people are made up. */
   readonly isSandbox?: boolean | undefined;
   readonly examples: readonly Example[];
-};
-
-/**
- * Serves GraphiQL to browsers. The page contains all of its code, styles, fonts and workers, and its headers prevent it
- * from sending requests to any other server.
- */
-export function createGraphiql(options: GraphiqlOptions): {
-  readonly page?: Stage;
-  /** Leads browsers from the root to the page. */
-  readonly fromRoot?: Stage;
-} {
-  if (!options.enabled) return {};
-  let page: Promise<Page> | undefined;
-  return {
-    page: (exchange) =>
-      isGraphqlPath(exchange.path) && isPageRequest(exchange)
-        ? (page ??= render(options)).then(replyWith)
-        : undefined,
-    fromRoot: (exchange) =>
-      exchange.path === '/' && isPageRequest(exchange) ? TO_PAGE : undefined,
-  };
 }
 
-function isPageRequest(exchange: Exchange): boolean {
-  return exchange.method === 'GET' && exchange.header('accept')?.includes('text/html') === true;
+/**
+ * Serves GraphiQL to browsers, and leads them from the root to it. The page contains all of its code, styles, fonts and workers, and its headers prevent it
+ * from sending requests to any other server.
+ */
+export function createGraphiql(options: GraphiqlOptions): Stage {
+  let page: Promise<Reply> | undefined;
+  return (exchange) => {
+    const { method, path } = exchange;
+    if (method !== 'GET' || !exchange.header('accept')?.includes('text/html')) return undefined;
+    if (path === '/') return TO_PAGE;
+    return isGraphqlPath(path) ? (page ??= render(options)) : undefined;
+  };
 }
 
 // Relative, for proxies that serve the gateway under another path.
 const TO_PAGE: Reply = { status: 302, headers: { location: 'graphql', vary: 'Accept' } };
 
-function replyWith({ zipped, policy }: Page): Reply {
-  const headers = {
-    'content-security-policy': policy,
-    'content-type': 'text/html; charset=utf-8',
-    'content-encoding': 'gzip',
-    vary: 'Accept',
-  };
-  return { status: 200, headers, body: zipped };
-}
-
 const TITLE = 'Recruiting';
 const MADE_UP =
   'This is the sandbox: the people are made up. To serve your recruiting service, start the gateway with RECRUITING_URL.';
 
-type Page = Awaited<ReturnType<typeof render>>;
-
-async function render({ examples, credentials, isSandbox }: GraphiqlOptions) {
+async function render({ examples, credentials, isSandbox }: GraphiqlOptions): Promise<Reply> {
   // Nine megabytes, imported when the page is first opened, not when the server starts.
   const parts = await import('@graphql-yoga/render-graphiql/graphiql');
   const bar = credentials && credentialBar(credentials);
@@ -141,11 +117,14 @@ async function render({ examples, credentials, isSandbox }: GraphiqlOptions) {
   </body>
 </html>
 `;
-  return {
+  const headers = {
+    'content-security-policy': contentSecurityPolicy(scripts),
+    'content-type': 'text/html; charset=utf-8',
     // Every browser accepts it.
-    zipped: await promisify(gzip)(html),
-    policy: contentSecurityPolicy(scripts),
+    'content-encoding': 'gzip',
+    vary: 'Accept',
   };
+  return { status: 200, headers, body: await promisify(gzip)(html) };
 }
 
 function library(parts: typeof import('@graphql-yoga/render-graphiql/graphiql')): string {
