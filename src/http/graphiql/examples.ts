@@ -23,49 +23,45 @@ export function examples(adapters: readonly Adapter[]): readonly Example[] {
   // An example cannot guess the value of a filter.
   const list = adapters.find(({ reach, filters }) => !reach && !filters.some(isRequiredArgument));
   if (!list) return [example(WELCOME, 'query Welcome { __typename }')];
-  return [drained(list), paged(list), forward(list), backward(list)]
-    .filter((parts) => parts !== undefined)
-    .map(([comment, query, variables], at) =>
-      example(at === 0 ? `${WELCOME}\n\n${comment}` : comment, query, variables),
-    );
+  return formsOf(list).map(([comment, query, variables], at) =>
+    example(at === 0 ? `${WELCOME}\n\n${comment}` : comment, query, variables),
+  );
 }
-
-type Parts = readonly [comment: string, query: string, variables?: object];
 
 const WELCOME = `Welcome! Press the play button, or
 Ctrl-Enter, to run this query. The icon at
 the top left opens the documentation.`;
 
-function drained({ all, nodeType }: Adapter): Parts | undefined {
-  return (
-    all && [
+type Form = readonly [comment: string, query: string, variables?: object];
+
+function formsOf({ name, after, all, connection, nodeType, pageType, result }: Adapter): Form[] {
+  const some = plainFields(nodeType).slice(0, FIELDS_SHOWN).join(' ') || '__typename';
+  const pageInfo = plainFields(getNamedType(pageType.getFields()['pageInfo']!.type)).join(' ');
+  const page = `items { ${some} } pageInfo { ${pageInfo} }`;
+  const selection = result ? `__typename ... on ${pageType.name} { ${page} }` : page;
+  const forms: Form[] = [
+    [
+      `${name} is the list as the service itself
+serves it: page by page, forward only. For
+the next page, add ${after.name}: "…" with the
+endCursor of this one.`,
+      `query ${titled(name)} { ${name}(first: 2) { ${selection} } }`,
+    ],
+  ];
+  if (all) {
+    forms.unshift([
       `${all.field} is the list in one answer,
 sent as the pages of the service arrive.
 For all of it, leave out limit; above 500
 records, a credential needs the scope "drain".`,
-      `query ${titled(all.field)} { ${all.field}(limit: 500) @stream { ${someOf(nodeType)} } }`,
-    ]
-  );
-}
-
-function paged(list: Adapter): Parts {
-  const { name, after, nodeType, pageType, result } = list;
-  const pageInfo = getNamedType(pageType.getFields()['pageInfo']!.type);
-  const page = `items { ${someOf(nodeType)} } pageInfo { ${plainFields(pageInfo).join(' ')} }`;
-  const selection = result ? `__typename ... on ${pageType.name} { ${page} }` : page;
-  return [
-    `${name} is the list as the service itself
-serves it: page by page, forward only. For
-the next page, add ${after.name}: "…" with the
-endCursor of this one.`,
-    `query ${titled(name)} { ${name}(first: 2) { ${selection} } }`,
-  ];
-}
-
-function forward({ connection, nodeType }: Adapter): Parts | undefined {
-  return (
-    connection && [
-      `${connection.field} is a Relay connection:
+      `query ${titled(all.field)} { ${all.field}(limit: 500) @stream { ${some} } }`,
+    ]);
+  }
+  if (connection) {
+    const { field } = connection;
+    forms.push(
+      [
+        `${field} is a Relay connection:
 every edge has its own cursor, and first may
 be more than a page of the service. totalCount
 counts the whole list, and is then kept for
@@ -73,41 +69,33 @@ some minutes.
 
 For the next edges, put the endCursor into
 "after" in the variables below.`,
-      `query ${titled(connection.field)}($first: Int, $after: String) {
-        ${connection.field}(first: $first, after: $after) {
-          totalCount
-          edges { cursor node { ${someOf(nodeType)} } }
-          pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
-        }
-      }`,
-      { first: 120, after: null },
-    ]
-  );
-}
-
-function backward({ name, connection, nodeType }: Adapter): Parts | undefined {
-  return (
-    connection && [
-      `The end of the list, which the service
+        `query ${titled(field)}($first: Int, $after: String) {
+          ${field}(first: $first, after: $after) {
+            totalCount
+            edges { cursor node { ${some} } }
+            pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+          }
+        }`,
+        { first: 120, after: null },
+      ],
+      [
+        `The end of the list, which the service
 itself cannot page to. For the edges in front
 of these, add before: "…" with the startCursor.`,
-      `query Last${titled(name)} {
-        ${connection.field}(last: 3) {
-          totalCount
-          edges { cursor node { ${someOf(nodeType)} } }
-          pageInfo { hasPreviousPage startCursor }
-        }
-      }`,
-    ]
-  );
+        `query Last${titled(name)} {
+          ${field}(last: 3) {
+            totalCount
+            edges { cursor node { ${some} } }
+            pageInfo { hasPreviousPage startCursor }
+          }
+        }`,
+      ],
+    );
+  }
+  return forms;
 }
 
 const FIELDS_SHOWN = 3;
-
-/** The fields to request of each record: `id firstName`. */
-function someOf(type: GraphQLNamedType): string {
-  return plainFields(type).slice(0, FIELDS_SHOWN).join(' ') || '__typename';
-}
 
 /** The names of the fields that need neither a selection nor an argument. */
 function plainFields(type: GraphQLNamedType): string[] {

@@ -74,8 +74,8 @@ interface GraphiqlOptions {
 }
 
 /**
- * Serves GraphiQL to browsers, and leads them from the root to it. The page contains all of its code, styles, fonts and workers, and its headers prevent it
- * from sending requests to any other server.
+ * Serves GraphiQL to browsers, and leads them from the root to it. The page contains all of its code, styles, fonts and
+ * workers, and its headers prevent it from sending requests to any other server.
  */
 export function createGraphiql(options: GraphiqlOptions): Stage {
   let page: Promise<Reply> | undefined;
