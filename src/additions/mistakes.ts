@@ -1,6 +1,15 @@
-import { isInterfaceType, print, type GraphQLSchema } from 'graphql';
+import {
+  isInterfaceType,
+  NoUnusedFragmentsRule,
+  parse,
+  print,
+  specifiedRules,
+  validate,
+  type GraphQLSchema,
+} from 'graphql';
 import { fieldAt, objectTypesIn } from '../schema/derived.ts';
 import type { AddedParts } from './additions.ts';
+import { requirementsOf } from './requirements.ts';
 
 /**
  * Finds mistakes of a company by which graphql-tools would silently replace what the gateway has, or do nothing, or that
@@ -49,8 +58,25 @@ export function mistakesIn(
       ([type]) =>
         `${type} is an interface. Write its resolvers, and what it is merged by, for each of its types.`,
     );
+  // graphql-tools would leave it out, and the resolver or the second service would get nothing.
+  const keys = subschemas.flatMap(({ merge = {} }) =>
+    Object.entries(merge).map(([type, { selectionSet = '{ __typename }' }]) => {
+      return { place: `What ${type} is merged by`, type, selectionSet };
+    }),
+  );
+  const required = requirementsOf({ resolvers, subschemas }).map(
+    ({ type, field, selectionSet }) => {
+      return { place: `What ${type}.${field} requires`, type, selectionSet };
+    },
+  );
+  const missing = [...required, ...keys].flatMap(({ place, type, selectionSet }) =>
+    validate(schema, parse(`fragment Of on ${type} ${selectionSet}`), RULES).map(
+      ({ message }) => `${place} is not in the schema: ${message}`,
+    ),
+  );
   return [
     ...resolved,
+    ...missing,
     ...interfaces,
     ...roots,
     ...changed,
@@ -58,6 +84,9 @@ export function mistakesIn(
     ...(schema.getSubscriptionType() ? [SUBSCRIBED] : []),
   ];
 }
+
+/** For a fragment that is spread nowhere. */
+const RULES = specifiedRules.filter((rule) => rule !== NoUnusedFragmentsRule);
 
 const SCOPED =
   'typeDefs has @requiresScopes. Write scopes of added fields and types into adapters.json, beside the schema snapshot.';

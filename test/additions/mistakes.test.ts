@@ -43,6 +43,21 @@ test.each<[says: string, Additions]>([
     { typeDefs, ...person('fullName', { selectionSet: () => ({}), resolve }) },
   ],
   [
+    'What Person.fullName requires is not in the schema: Cannot query field "frstName" on type "Person".',
+    { typeDefs, ...person('fullName', { selectionSet: '{ frstName }', resolve }) },
+  ],
+  [
+    'What Person is merged by is not in the schema: Cannot query field "number" on type "Person".',
+    {
+      subschemas: [
+        {
+          schema: buildSchema('type Query { a: Person } type Person { rank: Int }'),
+          merge: { Person: { selectionSet: '{ number }', fieldName: 'a' } },
+        },
+      ],
+    },
+  ],
+  [
     'Named is an interface. Write its resolvers',
     {
       typeDefs: 'interface Named { name: String } type Own implements Named { name: String }',
