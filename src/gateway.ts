@@ -163,12 +163,12 @@ export async function createGateway(parts: GatewayParts) {
   });
   const { maxBodyBytes, maxRequests, trustedDocumentsOnly } = config;
   const errors = createErrorPolicy(log);
-  const read = createReadParams({ maxBodyBytes, maxRequests, bodies });
   const steps = new OperationSteps({
     ...asked,
     introspection,
     trusted,
     trustedDocumentsOnly,
+    read: createReadParams({ maxBodyBytes, maxRequests, bodies }),
     bodies,
   });
   const answers = createAnswers({ engine, errors });
@@ -191,7 +191,6 @@ export async function createGateway(parts: GatewayParts) {
     plugins: parts.plugins ?? [],
     admit,
     enter,
-    read,
     steps,
     answers,
     errors,

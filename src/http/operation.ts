@@ -29,6 +29,8 @@ interface OperationParts {
   readonly trusted: TrustedDocuments | undefined;
   /** Whether all other operations are refused, except for routers. */
   readonly trustedDocumentsOnly: boolean;
+  /** Reads the parameters of a request, unchecked. */
+  readonly read: (exchange: Exchange) => Promise<Params>;
   /** Counts what is kept of requests until they are answered. */
   readonly bodies: ByteLimit;
 }
@@ -45,23 +47,21 @@ export class OperationSteps {
   }
 
   /**
-   * Replaces the id of a trusted document by its text. A request never registers one: clients that try automatic
-   * persisted queries get an error that says so, and send the text.
+   * Reads the parameters of a request, and replaces the id of a trusted document by its text. A request never registers
+   * one: clients that try automatic persisted queries get an error that says so, and send the text.
    *
    * @throws coded errors for parameters that a GraphQL request does not have
    */
-  params(exchange: Exchange, sent: Params): Params {
-    const { trusted, trustedDocumentsOnly } = this.#parts;
-    if (sent['query']) {
-      if (trustedDocumentsOnly && !isRouter(exchange)) throw forbidden(UNTRUSTED);
-      return checkedParams(sent);
-    }
+  async params(exchange: Exchange): Promise<Params> {
+    const { read, trusted, trustedDocumentsOnly } = this.#parts;
+    const sent = await read(exchange);
     const { documentId, operationName, variables, extensions } = sent;
     const hash = hashOf(sent);
-    if (!trusted && hash !== undefined) throw notPersisted('PERSISTED_QUERY_NOT_SUPPORTED');
-    const id = typeof documentId === 'string' ? documentId : hash;
+    const named = typeof documentId === 'string' ? documentId : hash;
+    const id = sent['query'] ? undefined : named;
     if (id === undefined && trustedDocumentsOnly && !isRouter(exchange)) throw forbidden(UNTRUSTED);
-    if (!trusted || id === undefined) return checkedParams(sent);
+    if (id === undefined || (!trusted && hash === undefined)) return checkedParams(sent);
+    if (!trusted) throw notPersisted('PERSISTED_QUERY_NOT_SUPPORTED');
     const query = trusted.get(id);
     if (query === undefined) {
       throw id === documentId ? unknownId() : notPersisted('PERSISTED_QUERY_NOT_FOUND');

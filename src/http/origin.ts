@@ -13,51 +13,47 @@ import type { Reply } from './reply.ts';
  * @param corsOrigins the origins whose pages may read answers, as browsers write them
  */
 export function createOrigin(corsOrigins: readonly string[]) {
-  const isListed = (origin: string | undefined): boolean =>
-    origin !== undefined && corsOrigins.includes(origin);
+  const isListed = (origin = ''): boolean => corsOrigins.includes(origin);
   return {
     /** Adds to every answer which origin may read it. */
     corsHeaders: (exchange) => {
-      if (corsOrigins.length === 0) return undefined;
-      // Also without an origin: a cache must not return that answer to a page.
       const { replyHeaders } = exchange;
-      replyHeaders['vary'] = 'Origin';
       const origin = exchange.header('origin');
-      if (origin === undefined || !isListed(origin)) return undefined;
-      replyHeaders['access-control-allow-origin'] = origin;
-      replyHeaders['access-control-expose-headers'] = READABLE;
+      // Also without an origin: a cache must not return that answer to a page.
+      if (corsOrigins.length > 0) replyHeaders['vary'] = 'Origin';
+      if (origin !== undefined && isListed(origin)) {
+        replyHeaders['access-control-allow-origin'] = origin;
+        replyHeaders['access-control-expose-headers'] = READABLE;
+      }
       return undefined;
     },
 
     /** Answers preflights. */
     preflights: (exchange) => {
-      if (!isPreflight(exchange)) return undefined;
-      if (!isListed(exchange.header('origin'))) throw otherOrigin();
+      const origin = exchange.header('origin');
+      const isPreflight = exchange.header('access-control-request-method') !== undefined;
+      if (exchange.method !== 'OPTIONS' || !isPreflight || origin === undefined) return undefined;
+      if (!isListed(origin)) throw otherOrigin();
       return ALLOWED;
     },
 
     /**
      * Refuses operations from pages of other sites that are not listed, whether they could read the answer or not.
      *
+     * Browsers set `Sec-Fetch-Site`, and no page can forge it. `Origin` is not enough: behind a proxy, a page of the
+     * gateway's own origin may have another host name than the one that the proxy sends.
+     *
      * A page can send a GET without a preflight, even by an image or a link. So a GET must have a header that a browser
      * sends to another origin only after a preflight allowed it. The content type of a POST is such a header.
      */
     crossSite: (exchange) => {
-      if (isOfAnotherSite(exchange) && !isListed(exchange.header('origin'))) {
-        throw otherOrigin();
-      }
+      const site = exchange.header('sec-fetch-site');
+      const isOfAnother = site === 'cross-site' || site === 'same-site';
+      if (isOfAnother && !isListed(exchange.header('origin'))) throw otherOrigin();
       if (exchange.method === 'GET' && !isPreflighted(exchange)) throw badRequest(NOT_PREFLIGHTED);
       return undefined;
     },
   } satisfies Record<string, Stage>;
-}
-
-function isPreflight(exchange: Exchange): boolean {
-  return (
-    exchange.method === 'OPTIONS' &&
-    exchange.header('access-control-request-method') !== undefined &&
-    exchange.header('origin') !== undefined
-  );
 }
 
 const SENDABLE = [
@@ -96,15 +92,6 @@ const OTHER_ORIGIN =
 
 const NOT_PREFLIGHTED =
   'A query in the address needs a header that pages of other sites cannot send. Add "apollo-require-preflight: true", or use POST.';
-
-/**
- * Browsers set this header, and no page can forge it. `Origin` is not enough: behind a proxy, a page of the gateway's
- * own origin may have another host name than the one that the proxy sends.
- */
-function isOfAnotherSite(exchange: Exchange): boolean {
-  const site = exchange.header('sec-fetch-site');
-  return site === 'cross-site' || site === 'same-site';
-}
 
 const PREFLIGHTED = ['apollo-require-preflight', 'x-apollo-operation-name', 'x-api-key'];
 

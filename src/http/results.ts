@@ -21,7 +21,10 @@ export function replyOf(result: ExecutionResult, exchange: Pick<Exchange, 'heade
   return {
     status: statusOf(result, json === JSON_TYPE),
     headers: { ...headersOf(result), 'content-type': json },
-    body: isLong ? inParts(data!, rest) : JSON.stringify({ data, ...rest }),
+    // A plugin may read it before it is sent.
+    body: isLong
+      ? { [Symbol.asyncIterator]: () => inParts(data!, rest) }
+      : JSON.stringify({ data, ...rest }),
   };
 }
 

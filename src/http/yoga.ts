@@ -16,15 +16,16 @@ import type { ErrorPolicy } from './error-policy.ts';
 import { CALLER_LEFT, type Exchange, type Stage, type Stages } from './exchange.ts';
 import { replyOfStages } from './handler.ts';
 import type { OperationSteps, Params } from './operation.ts';
-import { isPiece, isStream, withHeadersOf, type Body, type Reply } from './reply.ts';
+import { isPiece, withHeadersOf, type Body, type Piece, type Reply } from './reply.ts';
 import { replyOf } from './results.ts';
+import { bytesOf } from './send.ts';
 
 /*
  * The way of requests. Without plugins of the operator, all stages run in one hook, onRequest, since nobody sees the other
  * steps, which cost as much as the rest of a page. With plugins they are the steps of Yoga:
  *
  *   onRequest          admit: who, from where  >  that of plugins  >  enter: path, method
- *   setRequestParser   read: the body
+ *   setRequestParser   params: the body
  *   setParseFn         find: the document
  *   setValidationFn    check: limits, scopes, validity; then rules of plugins
  *   setExecuteFn       all of these checks again, variables, the plan
@@ -43,8 +44,6 @@ interface YogaParts {
   readonly admit: Stages;
   /** Runs before the body is read. */
   readonly enter: Stages;
-  /** Reads the parameters of the request. */
-  readonly read: (exchange: Exchange) => Promise<Params>;
   readonly steps: OperationSteps;
   readonly answers: Answers;
   readonly errors: ErrorPolicy;
@@ -66,7 +65,7 @@ function exchangeIn(context: object): Exchange {
 
 /** Makes Yoga answer requests, with the stages of the gateway and the plugins of the operator. */
 export function openYoga(parts: YogaParts) {
-  const { schema, plugins, admit, enter, read, steps, answers, errors } = parts;
+  const { schema, plugins, admit, enter, steps, answers, errors } = parts;
   const hasPlugins = plugins.length > 0;
   /** The replies of the gateway, which are not read from the responses that plugins see. */
   const replies = new WeakMap<Response, Reply>();
@@ -161,7 +160,7 @@ export function openYoga(parts: YogaParts) {
     onRequestParse: ({ serverContext, setRequestParser }) => {
       const exchange = exchangeIn(serverContext);
       setRequestParser(async () => {
-        const params = steps.params(exchange, await read(exchange));
+        const params = await steps.params(exchange);
         sent.set(exchange, params);
         return params as GraphQLParams;
       });
@@ -176,17 +175,30 @@ export function openYoga(parts: YogaParts) {
   };
   /** All that is left behind the other stages. */
   const operation: Stage = async (exchange) => {
-    const params = steps.params(exchange, await read(exchange));
-    const { query, operationName, variables } = params;
+    const { query, operationName, variables } = await steps.params(exchange);
     // Not awaited here, so that the parameters, which may be large, are not kept until then.
     return answers.reply(steps.ready(exchange, query, operationName, variables));
   };
-  const yoga = yogaOf(
+  // Without what the plugins of the gateway do, or nothing does.
+  const yoga = createYoga<ServerContext>({
     schema,
-    hasPlugins
+    plugins: hasPlugins
       ? [first, ...(plugins as readonly object[] as readonly GatewayPlugin[]), last]
       : [{ onRequest: onRequest([...admit, ...enter, operation]) }],
-  );
+    fetchAPI: { Request: UnparsedRequest },
+    // Yoga cannot be created without the address of a probe, which would run before all plugins. No address ends so.
+    healthCheckEndpoint: ' ',
+    graphiql: false,
+    landingPage: false,
+    cors: false,
+    multipart: false,
+    batching: false,
+    maxRequestBodySize: false,
+    // It would keep errors alive, with everything on their stacks.
+    parserAndValidationCache: false,
+    logging: false,
+    maskedErrors: false,
+  });
   // Yoga is a proxy, and each access through it binds a function.
   const { handleNodeRequestAndResponse, handleRequest } = yoga;
 
@@ -219,35 +231,12 @@ export function openYoga(parts: YogaParts) {
   };
 }
 
-/** Yoga without what the plugins of the gateway do, or nothing does. Its own probe and GraphiQL would run before all plugins. */
-function yogaOf(schema: GraphQLSchema, plugins: readonly GatewayPlugin[]) {
-  return createYoga<ServerContext>({
-    schema,
-    plugins: [...plugins],
-    fetchAPI: { Request: UnparsedRequest },
-    healthCheckEndpoint: NO_ADDRESS,
-    graphiql: false,
-    landingPage: false,
-    cors: false,
-    multipart: false,
-    batching: false,
-    maxRequestBodySize: false,
-    // It would keep errors alive, with everything on their stacks.
-    parserAndValidationCache: false,
-    logging: false,
-    maskedErrors: false,
-  });
-}
-
 /** Yoga parses the address of every request, for hooks that read its parts. This defers it until a hook does. */
 class UnparsedRequest extends YogaRequest {
   get parsedUrl(): undefined {
     return undefined;
   }
 }
-
-/** Yoga cannot be created without the address of a probe. No address ends with a space. */
-const NO_ADDRESS = ' ';
 
 const SPECIFIED: ReadonlySet<ValidationRule> = new Set(specifiedRules);
 
@@ -264,10 +253,9 @@ function forPlugins({ status, headers, body = '' }: Reply): Response {
   return new YogaResponse(content === '' ? null : (content as BodyInit), init);
 }
 
-/** A large body for plugins, most of which do not read it. */
-async function* lazily(body: Exclude<Reply['body'], undefined>) {
-  if (isStream(body)) yield* body;
-  else yield* body as readonly Body[];
+/** A large body for plugins, most of which do not read it. Yoga joins only bytes. */
+async function* lazily(body: AsyncIterable<Body> | readonly Piece[]) {
+  for await (const part of body) yield Buffer.from(bytesOf(part) as Uint8Array);
 }
 
 function headersOf({ headers }: Response): Reply['headers'] {

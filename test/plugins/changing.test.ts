@@ -43,6 +43,7 @@ const refusing = (code: string, http: object) =>
   createGraphQLError('Not now.', { extensions: { code, http } });
 const answering = (result: ExecutionResult): Plugin => ({
   onExecute: ({ setResultAndStopExecution }) => setResultAndStopExecution(result),
+  onResponse: async ({ response }) => void (await response.clone().text()),
 });
 const MINE = { 'x-mine': '1' };
 const VALUES = [1, '\u2028', null, undefined, { id: 1, gone: undefined }];
