@@ -1,4 +1,12 @@
-import { Environment, Network, RecordSource, Store, type FetchFunction } from 'relay-runtime';
+import {
+  Environment,
+  Network,
+  RecordSource,
+  Store,
+  type FetchFunction,
+  type GraphQLSingularResponse,
+  type PayloadError,
+} from 'relay-runtime';
 
 /**
  * @param url of the gateway's `/graphql`
@@ -14,7 +22,12 @@ export function createEnvironment(
       headers: { 'content-type': 'application/json', ...credential() },
       body: JSON.stringify({ query: text, variables }),
     });
-    return response.json();
+    const result = (await response.json()) as GraphQLSingularResponse;
+    const { errors = [] } = result as { readonly errors?: readonly PayloadError[] };
+    // Relay would take a list that failed for an empty one, and no longer show what it has.
+    const failed = errors.find(({ path }) => path?.length === 1);
+    if (failed) throw new Error(failed.message, { cause: failed });
+    return result;
   };
   return new Environment({
     network: Network.create(send),

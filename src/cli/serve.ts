@@ -24,7 +24,7 @@ export async function serve(_options: object, terminal: Terminal): Promise<void>
   await listenAdmin(gateway.metrics, setup);
   const { host, port } = config;
   const onFull = () => log.warn(TOO_MANY_CONNECTIONS);
-  const server = await listen(gateway.handler, { host, port, onFull });
+  const server = await listen(gateway.handler, { host, port, onFull }).catch(at('PORT'));
   parts.defer(() => server.close());
   announce(server.url, setup, terminal);
   await stopped(stop);
@@ -79,7 +79,14 @@ async function listenAdmin(
   collectDefaultMetrics({ register: ofProcess });
   const text = async () => (await metrics.text()) + (await ofProcess.metrics());
   const handler = adminHandler({ ...metrics, text }, log);
-  const admin = await listen(handler, { host, port, maxConnections: 64 });
+  const admin = await listen(handler, { host, port, maxConnections: 64 }).catch(at('ADMIN_PORT'));
   parts.defer(() => admin.close());
   log.info({ url: `${admin.url}/metrics` }, 'metrics');
+}
+
+/** Names the setting of an address that cannot be used. */
+function at(setting: string): (error: Error) => never {
+  return (error) => {
+    throw new Error(`${error.message}. Change ${setting}.`, { cause: error });
+  };
 }

@@ -155,6 +155,9 @@ interface ExportFileOptions {
 /** @throws OperatorMistake */
 export async function openExportFile(options: ExportFileOptions): Promise<Output> {
   const { path, format, begun, resume, force } = options;
+  if (existsSync(path) && statSync(path).isDirectory()) {
+    throw new OperatorMistake(`${path} is a folder. Give --output the name of a file in it.`);
+  }
   const part = `${path}.part`;
   const isBegun = existsSync(part);
   if (!force && !(resume && isBegun) && (isBegun || existsSync(path))) {
@@ -166,7 +169,7 @@ export async function openExportFile(options: ExportFileOptions): Promise<Output
   }
   try {
     await using opening = new AsyncDisposableStack();
-    const state = opening.use(openState(path));
+    const state = opening.use(openState(path, force));
     const left = resume && isBegun ? state.left() : undefined;
     const isUsable = left?.begun === begun && statSync(part).size >= left.bytes;
     if (left && !isUsable && !force) {
@@ -222,8 +225,12 @@ function unwritable(file: string, error: unknown): string {
   return `${file} cannot be written: ${(error as Error).message}. Check the disk and the folder, or give --output another name.`;
 }
 
-/** Opens the state of the export to a file, and locks it: SQLite gives the lock back when the process ends. */
-function openState(path: string) {
+/**
+ * Opens the state of the export to a file, and locks it: SQLite gives the lock back when the process ends.
+ *
+ * @param force whether to begin anew if it is damaged
+ */
+function openState(path: string, force: boolean) {
   const name = `${path}.part.db`;
   closeSync(openSync(name, 'a', OWNER_ONLY));
   const database = new DatabaseSync(name, { timeout: 0 });
@@ -234,10 +241,24 @@ function openState(path: string) {
       CREATE TABLE IF NOT EXISTS begun (what TEXT);
       CREATE TABLE IF NOT EXISTS pages (bytes INTEGER, after TEXT, faults INTEGER, ids TEXT);
       COMMIT`);
+    const { quick_check: found } = database.prepare('PRAGMA quick_check').get()!;
+    if (found !== 'ok') throw Object.assign(new Error(String(found)), { errcode: SQLITE.CORRUPT });
   } catch (error) {
     database.close();
-    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
-    throw new OperatorMistake(`Another export is writing ${path}. Wait for it, or stop it first.`);
+    const { errcode } = error as { errcode?: number };
+    if (errcode === SQLITE.BUSY) {
+      throw new OperatorMistake(
+        `Another export is writing ${path}. Wait for it, or stop it first.`,
+      );
+    }
+    if (errcode !== SQLITE.CORRUPT && errcode !== SQLITE.NOT_A_DATABASE) throw error;
+    if (!force) {
+      throw new OperatorMistake(
+        `${name} is damaged, so the export cannot be continued. Begin anew with --force.`,
+      );
+    }
+    rmSync(name);
+    return openState(path, false);
   }
   return {
     begin: (begun: string): void => {
@@ -262,4 +283,5 @@ function openState(path: string) {
   };
 }
 
-const SQLITE_BUSY = 5;
+/** Its error codes. */
+const SQLITE = { BUSY: 5, CORRUPT: 11, NOT_A_DATABASE: 26 };

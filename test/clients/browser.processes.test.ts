@@ -141,6 +141,24 @@ describe('examples/relay', () => {
     expect(await people.shown(137)).toEqual(allPersons.map(({ id }) => id));
   });
 
+  test('keeps the people that it shows when a page fails, and loads it again', async () => {
+    await using people = await open('People', { first: 60 });
+    await people.shown(60);
+    const json = {
+      data: { personsConnection: null },
+      errors: [{ message: 'Try again.', path: ['personsConnection'] }],
+    };
+    const headers = { 'access-control-allow-origin': ORIGIN };
+    await people.page.route(`${front.url}/graphql`, (route) => route.fulfill({ json, headers }));
+    const completed = await people.page.evaluate(
+      'new Promise((end) => lists[0].loadNext(60, { onComplete: (error) => end(String(error)) }))',
+    );
+    expect(completed).toContain('Try again.');
+    await people.page.unrouteAll();
+    await people.loadMore(0, { from: 60, by: 60 });
+    expect(await people.shown(120)).toHaveLength(120);
+  });
+
   test('pages through the candidates of each vacancy in both directions, by fetch__Vacancy', async () => {
     const { allVacancies } = await asked<{ allVacancies: Vacancy[] }>(
       '{ allVacancies(limit: 2) { id allCandidates { id } } }',

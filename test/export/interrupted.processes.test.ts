@@ -1,8 +1,9 @@
 /** What the next run does with what an export has left, and gateways, disks and readers that fail. */
 import {
   existsSync,
-  readdirSync,
+  mkdirSync,
   readFileSync,
+  readdirSync,
   statSync,
   truncateSync,
   writeFileSync,
@@ -109,6 +110,15 @@ const LEFT = {
     await interrupt(file);
     truncateSync(`${file}.part`, 3);
   },
+  'an export whose database was cut': async (file) => {
+    await interrupt(file);
+    truncateSync(`${file}.part.db`, 5_000);
+  },
+  'an export whose database was overwritten': async (file) => {
+    await interrupt(file);
+    writeFileSync(`${file}.part.db`, 'x'.repeat(5_000));
+  },
+  'a folder': async (file) => mkdirSync(file),
   'an export of another gateway': (file) =>
     interrupt(file, "UPDATE begun SET what = replace(what, '127.0.0.1', 'elsewhere')"),
   'an export with a value that could not be read': (file) =>
@@ -154,6 +164,10 @@ test.each<NextRun>([
   ['an export beside a file', '--resume --force', 0, CONTINUED],
   ['an export whose file was cut', '--resume', 2, OTHER_OPTIONS],
   ['an export whose file was cut', '--resume --force', 0, /^Exporting/],
+  ['an export whose database was cut', '--resume', 2, /damaged.* begin anew with --force/i],
+  ['an export whose database was cut', '--force', 0, /^Exporting/],
+  ['an export whose database was overwritten', '--resume --force', 0, /^Exporting/],
+  ['a folder', '--force', 2, /is a folder\. Give --output the name of a file/],
   ['an export with a value that could not be read', '--resume', 3, / null: 1\n$/],
   ['an export whose last record is gone', '--resume', 0, CONTINUED],
 ])('after %s, the next run with "%s"', async (left, options, code, says, gives = () => whole) => {
@@ -161,7 +175,12 @@ test.each<NextRun>([
   const file = folder.file('persons');
   await LEFT[left](file);
   const files = () =>
-    readdirSync(folder.path).map((name) => [name, readFileSync(folder.file(name), 'utf8')]);
+    readdirSync(folder.path, { withFileTypes: true }).map((entry) => {
+      return [
+        entry.name,
+        entry.isFile() ? readFileSync(folder.file(entry.name), 'utf8') : 'folder',
+      ];
+    });
   const before = files();
   const { stderr, ...ended } = await runHere(exportTo(file, ...options.split(' ').filter(Boolean)));
   expect(ended).toEqual({ code, stdout: '' });
