@@ -171,7 +171,7 @@ export async function createGateway(parts: GatewayParts) {
     read: createReadParams({ maxBodyBytes, maxRequests, bodies }),
     bodies,
   });
-  const answers = createAnswers({ engine, errors });
+  const answers = createAnswers(engine, errors);
   // The order matters for security: a stage may rely on those above it.
   const admit: Stages = [
     // Before every stage that replies: a page of a listed origin may read all answers.

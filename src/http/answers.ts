@@ -8,15 +8,13 @@ import { multipartReply } from './parts.ts';
 import { accepted, type Reply } from './reply.ts';
 import { shownError } from './results.ts';
 
-interface AnswersParts {
-  readonly engine: Pick<Engine, 'createCall'>;
-  readonly errors: Pick<ErrorPolicy, 'mask'>;
-}
-
 export type Answers = ReturnType<typeof createAnswers>;
 
 /** Answers checked operations by their plans. What is thrown before anything is sent is answered as a refused request. */
-export function createAnswers({ engine, errors }: AnswersParts) {
+export function createAnswers(
+  engine: Pick<Engine, 'createCall'>,
+  errors: Pick<ErrorPolicy, 'mask'>,
+) {
   const begin = ({ exchange, variables }: Ready): Call => {
     const call = engine.createCall(variables, exchange);
     exchange.onEnd(() => call.end());
@@ -36,7 +34,7 @@ export function createAnswers({ engine, errors }: AnswersParts) {
       const show: ShowError = (error) => {
         const { path } = error;
         if (!('service' in error)) return shownError(errors.mask(error.thrown, exchange), path);
-        exchange.notes.outcome ??= 'OTHER';
+        exchange.outcome ??= 'OTHER';
         const { message, ...members } = error.service;
         return { message, path, ...members };
       };

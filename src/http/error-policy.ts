@@ -14,7 +14,7 @@ import type { Reply } from './reply.ts';
 import { replyOf } from './results.ts';
 
 /** A request, as far as its errors need it: callers report its id to the operator, and telemetry counts the first one. */
-type Failing = Pick<Exchange, 'requestId'> & Partial<Pick<Exchange, 'notes'>>;
+type Failing = Pick<Exchange, 'requestId'> & Partial<Pick<Exchange, 'outcome'>>;
 
 export type ErrorPolicy = ReturnType<typeof createErrorPolicy>;
 
@@ -59,7 +59,7 @@ export function createErrorPolicy(log: Logger) {
    */
   const mask = (error: unknown, exchange: Failing): GraphQLError => {
     const shown = masked(error, exchange);
-    if (exchange.notes) exchange.notes.outcome ??= knownCode(shown.extensions['code']);
+    exchange.outcome ??= knownCode(shown.extensions['code']);
     return shown;
   };
 
@@ -74,7 +74,7 @@ export function createErrorPolicy(log: Logger) {
       // A thousand callers may leave at once.
       if (exchange.hasLeft && isAbort(thrown)) return { status: 500, headers: {} };
       const errors = errorsThrown(thrown).map((error) => coded(mask(error, exchange)));
-      exchange.notes.outcome = knownCode(errors[0]?.extensions['code']);
+      exchange.outcome = knownCode(errors[0]?.extensions['code']);
       const reply = replyOf({ errors, ...(extensions && { extensions }) }, exchange);
       // A cache would repeat it to callers that may have the answer.
       return { ...reply, headers: { ...reply.headers, 'cache-control': 'no-store' } };

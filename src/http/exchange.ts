@@ -29,21 +29,8 @@ export interface Caller {
  */
 export type Outcome = 'OK' | 'OTHER' | 'LEFT' | ErrorCode;
 
-/** What the log and the metrics say about a request. It is written on the way, and read at the end only. */
-interface Notes {
-  /** The name of a trusted operation, or its id if it has none; empty for any other operation. */
-  trustedName: string;
-  /** Undefined until the operation is executed. */
-  operationType: string | undefined;
-  /** The code of the first error of the answer. */
-  outcome: Outcome | undefined;
-}
-
 /** A request over a socket, as Node and the frameworks on top of it pass it to their handlers. */
-export interface NodeMessages {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-}
+type NodeMessages = Readonly<{ req: IncomingMessage; res: ServerResponse }>;
 
 /** One request and its answer, from when it arrives until the answer is complete or the caller has left. */
 export class Exchange implements CallOrigin {
@@ -61,14 +48,15 @@ export class Exchange implements CallOrigin {
   readonly cause: Cause | undefined;
   /** Headers of the answer, whichever stage replies. Names in lower case. */
   readonly replyHeaders: Record<string, string>;
-  readonly notes: Notes = {
-    trustedName: '',
-    operationType: undefined,
-    outcome: undefined,
-  };
   /** Set by the authentication; undefined if callers need no credential. */
   caller: Caller | undefined;
   budgetOwner: BudgetOwner = { name: '', mayDrain: false };
+  /** For telemetry: the name of a trusted operation, or its id if it has none; empty for any other operation. */
+  trustedName = '';
+  /** For telemetry: undefined until the operation is executed. */
+  operationType: string | undefined;
+  /** For telemetry: undefined until the first error of the answer. */
+  outcome: Outcome | undefined;
   /** What resolvers get as their context. */
   context: object = {};
   /** Whether the caller left before the answer was complete. */
@@ -141,7 +129,7 @@ export class Exchange implements CallOrigin {
 
   /** Called by the transport when the rest of the answer cannot be written. */
   cutOff(): void {
-    this.notes.outcome = 'INTERNAL_SERVER_ERROR';
+    this.outcome = 'INTERNAL_SERVER_ERROR';
     this.#stop();
   }
 

@@ -7,25 +7,22 @@ import { resultOf } from '../engine/answer.ts';
 import type { Engine } from '../engine/engine.ts';
 import { errorsThrown } from '../errors.ts';
 import type { ErrorPolicy } from './error-policy.ts';
-import type { MaskAny } from './results.ts';
-
-/** Executes an operation. What fails is a result with errors, and `@stream` is answered whole. */
-type InProcessExecutor = (request: ExecutionRequest) => Promise<ExecutionResult>;
 
 /**
  * Makes the executor of the program around the gateway. With the context that resolvers get, an operation is a part of
- * the caller's. Others need no scope, and together they have the budget of one caller.
+ * the caller's. Others need no scope, and together they have the budget of one caller. What fails is a result with
+ * errors, and `@stream` is answered whole.
  */
 export function inProcess(
   parts: SchemaOperations & {
     readonly engine: Pick<Engine, 'createCall'>;
     readonly errors: Pick<ErrorPolicy, 'mask'>;
   },
-): InProcessExecutor {
+): (request: ExecutionRequest) => Promise<ExecutionResult> {
   const { engine } = parts;
   return async (request) => {
     const failing = { requestId: randomUUID() };
-    const mask: MaskAny = (error) => parts.errors.mask(error, failing);
+    const mask = (error: unknown) => parts.errors.mask(error, failing);
     const whole = callWith(request.context);
     const signal = request.signal ?? new AbortController().signal;
     const context = { ...(request.context as object) };

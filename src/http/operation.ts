@@ -66,7 +66,7 @@ export class OperationSteps {
     if (query === undefined) {
       throw id === documentId ? unknownId() : notPersisted('PERSISTED_QUERY_NOT_FOUND');
     }
-    exchange.notes.trustedName = id;
+    exchange.trustedName = id;
     return checkedParams({ query, operationName, variables, extensions });
   }
 
@@ -77,8 +77,7 @@ export class OperationSteps {
       typeof query === 'string'
         ? operations.find(query, operationName)
         : operations.findDocument(query as DocumentNode, operationName);
-    const { notes } = exchange;
-    if (notes.trustedName !== '') notes.trustedName = operation.name ?? notes.trustedName;
+    if (exchange.trustedName !== '') exchange.trustedName = operation.name ?? exchange.trustedName;
     if (operation.type === OperationTypeNode.MUTATION && exchange.method !== 'POST') {
       throw otherMethod('POST', 'A GET request cannot execute a mutation. Send it with POST.');
     }
@@ -104,7 +103,7 @@ export class OperationSteps {
     const operation = this.check(exchange, query, operationName);
     const { schema, introspection, bodies } = this.#parts;
     // From here on, telemetry counts the request as an executed operation.
-    exchange.notes.operationType = operation.type;
+    exchange.operationType = operation.type;
     const variables = coerceVariables(operation.operation, (sent ?? {}) as Params, {
       schema,
       hideSuggestions: !introspection,

@@ -3,7 +3,6 @@ import type { IncomingMessage } from 'node:http';
 import { GraphQLError } from 'graphql';
 import { badRequest, codedError } from '../errors.ts';
 import {
-  BodiesTooLarge,
   BodyParts,
   BodyTooLarge,
   noRoom,
@@ -69,7 +68,6 @@ async function readText(
     return bytes.toString();
   } catch (error) {
     if (error instanceof BodyTooLarge) throw tooLarge(limits.each);
-    if (error instanceof BodiesTooLarge) throw noRoom();
     throw error;
   } finally {
     parts.drop();
@@ -101,7 +99,7 @@ function paramsIn(text: string): Params {
   // Not with the message of the parser, which contains a piece of the body.
   const json = parsed(text, 'The body is not valid JSON. Send a JSON object with a "query".');
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {
-    throw refused(400, NO_OBJECT);
+    throw badRequest(NO_OBJECT);
   }
   return json as Params;
 }
@@ -109,10 +107,7 @@ function paramsIn(text: string): Params {
 function paramsInAddress(query: string): Params {
   const params = new URLSearchParams(query);
   const text = (name: string) => params.get(name) || undefined;
-  const json = (name: string): unknown => {
-    const value = text(name);
-    return value === undefined ? undefined : parsed(value, BROKEN_ADDRESS);
-  };
+  const json = (name: string) => parsed(text(name) ?? 'null', BROKEN_ADDRESS);
   return {
     operationName: text('operationName'),
     query: text('query'),
@@ -127,7 +122,7 @@ function parsed(text: string, otherwise: string): unknown {
     return parseSent(text);
   } catch (error) {
     if (error instanceof GraphQLError) throw error;
-    throw refused(400, otherwise);
+    throw badRequest(otherwise);
   }
 }
 

@@ -2,9 +2,6 @@ import type { ExecutionResult, GraphQLError } from 'graphql';
 import type { Exchange } from './exchange.ts';
 import { accepted, JSON_TYPE, type Reply } from './reply.ts';
 
-/** Replaces an unexpected error by one for callers. */
-export type MaskAny = (error: unknown) => GraphQLError;
-
 /**
  * Makes the reply of a result whose errors are masked. As in Yoga, `extensions.http` of the result and of its errors
  * decides about its status and headers, and is not written.

@@ -117,7 +117,7 @@ export function openYoga(parts: YogaParts) {
     try {
       if (data !== undefined && !isExecuted) {
         const { query, operationName } = sent.get(exchange)!;
-        exchange.notes.operationType = steps.check(exchange, query, operationName).type;
+        exchange.operationType = steps.check(exchange, query, operationName).type;
       }
       if (data !== undefined || (isExecuted && refusals?.length)) {
         const masked = refusals?.map((error) => errors.mask(error, exchange));

@@ -54,11 +54,6 @@ export class BodyTooLarge extends Error {
   override name = 'BodyTooLarge';
 }
 
-/** Other bodies use the memory that the rest of this one needs. */
-export class BodiesTooLarge extends Error {
-  override name = 'BodiesTooLarge';
-}
-
 /** The bytes of arriving bodies that may be in memory. */
 export interface BodyLimits {
   readonly each: number;
@@ -78,7 +73,7 @@ export class BodyParts {
     this.#limits = limits;
   }
 
-  /** @throws BodyTooLarge, BodiesTooLarge; TypeError if a caller of `fetch` passed something other than bytes */
+  /** @throws BodyTooLarge; RATE_LIMITED if other bodies use the memory that it needs; TypeError if a caller of `fetch` passed something other than bytes */
   add(part: Uint8Array): void {
     // Its length would be undefined, and would make the sum of all bodies NaN.
     if (!ArrayBuffer.isView(part)) throw new TypeError('A part of the body is not bytes.');
@@ -87,7 +82,7 @@ export class BodyParts {
     const { each, all } = this.#limits;
     const mayGoOn = all?.add(part.byteLength, this.#size) ?? true;
     if (this.#size > each) throw new BodyTooLarge(`The body is larger than ${each} bytes.`);
-    if (!mayGoOn) throw new BodiesTooLarge('There is no room for this body beside others.');
+    if (!mayGoOn) throw noRoom();
     if (this.#size > this.#buffer.length) this.#grow(Math.max(this.#size, 2 * at));
     this.#buffer.set(part, at);
   }

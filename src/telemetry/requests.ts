@@ -36,7 +36,7 @@ export function requestTelemetry(log: Logger, registry: Registry): ExchangeTelem
     },
     ended: (exchange, status) => {
       const { requestId, method, path, caller, cause, host = '' } = exchange;
-      const { operationType, trustedName } = exchange.notes;
+      const { operationType, trustedName } = exchange;
       const ms = performance.now() - cause!.begun;
       const outcome = outcomeOf(exchange, status);
       log[isProbe(path) ? 'debug' : 'info'](
@@ -75,10 +75,10 @@ function harmless(text: string | undefined): string | undefined {
 /** A host name with its port; nothing else may come from a header into the log. */
 const HOST = /^[A-Za-z0-9.:[\]-]{1,260}$/;
 
-function outcomeOf({ hasLeft, notes }: Exchange, status = 500): Outcome {
+function outcomeOf({ hasLeft, outcome, operationType }: Exchange, status = 500): Outcome {
   if (hasLeft) return 'LEFT';
-  if (notes.outcome) return notes.outcome;
+  if (outcome) return outcome;
   // Without an operation, it is not a GraphQL answer.
-  if (notes.operationType || status < 400) return 'OK';
+  if (operationType || status < 400) return 'OK';
   return status >= 500 ? 'INTERNAL_SERVER_ERROR' : 'BAD_USER_INPUT';
 }

@@ -17,9 +17,12 @@ import { CONFIG, got, ORIGIN, PAGE, READER, startWith, STREAM, WRITER } from './
 
 // Plugins that change an operation or its answer, or answer themselves.
 
+const COOKIES = ['a=1', 'b=2'];
 const ownPath: Plugin = {
   onRequest: ({ url, fetchAPI, endResponse }) => {
-    if (url.pathname === '/report') endResponse(new fetchAPI.Response('mine'));
+    if (url.pathname !== '/report') return;
+    const headers = new Headers(COOKIES.map((cookie) => ['set-cookie', cookie]));
+    endResponse(new fetchAPI.Response('mine', { headers }));
   },
 };
 
@@ -35,6 +38,7 @@ test('a plugin that serves a path of its own gets it behind the checks of host a
       const response = await gateway.handler.fetch(address, { headers: { 'x-api-key': key } });
       expect(response.status).toBe(status);
       expect((await response.text()) === 'mine').toBe(status === 200);
+      expect(response.headers.getSetCookie()).toEqual(status === 200 ? COOKIES : []);
     }
   }
 });

@@ -30,14 +30,14 @@ export async function authentication(
 ): Promise<Stage> {
   const refusal = refusalOf(apiKeys.length > 0, jwt !== undefined);
   // By their hashes, so that the time does not show how similar a wrong key is to a right one.
-  const programs = new Map<string, Caller>();
-  for (const { name, hash, scopes } of apiKeys) {
-    const program = { name: `key:${name}`, scopes: new Set(scopes) };
-    programs.set(Buffer.from(hash).toString('hex'), program);
-  }
+  const programs = new Map<string, Caller>(
+    apiKeys.map(({ name, hash, scopes }) => [
+      Buffer.from(hash).toString('hex'),
+      { name: `key:${name}`, scopes: new Set(scopes) },
+    ]),
+  );
   // Imported only if tokens are accepted: the libraries that read them take a visible part of the start.
-  const bearerTokens = jwt && (await import('./bearer-tokens.ts'));
-  const personOf = jwt && bearerTokens!.bearerTokenOwners(jwt, parts);
+  const personOf = jwt && (await import('./bearer-tokens.ts')).bearerTokenOwners(jwt, parts);
   return (exchange) => {
     const key = apiKeys.length > 0 ? exchange.header('x-api-key') : undefined;
     const program = key === undefined ? undefined : programs.get(hashOf('sha256', key));

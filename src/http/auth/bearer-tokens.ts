@@ -1,3 +1,4 @@
+import { GraphQLError } from 'graphql';
 import {
   createLocalJWKSet,
   createRemoteJWKSet,
@@ -57,7 +58,7 @@ export function bearerTokenOwners(
       const subject = typeof payload.sub === 'string' ? payload.sub : '';
       return { name: `sub:${subject}`, scopes: scopesOf(payload) };
     } catch (error) {
-      if (error instanceof KeysUnavailable) throw unchecked();
+      if (error instanceof GraphQLError) throw error;
       // Logs only the kind of fault: messages may contain a piece of the token.
       const { code, claim } = error as { code?: string; claim?: string };
       log.info({ requestId, code, claim }, 'a bearer token was refused');
@@ -96,7 +97,7 @@ function scopesOf({ scope, scp }: JWTPayload): ReadonlySet<string> {
 /** The time after a failed fetch of the keys until the next one, s. */
 export const RETRY_SECONDS = 5;
 
-/** Not 401, with which clients log their users out. */
+/** A key is unknown, and it is unclear whether the issuer has it. Not 401, with which clients log their users out. */
 function unchecked() {
   const headers = { 'retry-after': String(RETRY_SECONDS) };
   return codedError(
@@ -106,9 +107,6 @@ function unchecked() {
     { extensions: { retryAfter: RETRY_SECONDS, http: { status: 503, headers } } },
   );
 }
-
-/** A key is unknown, and it is unclear whether the issuer has it: its keys cannot be fetched. */
-export class KeysUnavailable extends Error {}
 
 /** What is wrong with a token, and not with the request for the keys. */
 const OF_TOKENS = [
@@ -124,7 +122,7 @@ const OF_TOKENS = [
  *
  * Only the server that the operator named is trusted: jose follows no redirect.
  *
- * @returns finds the key of a token; rejects with KeysUnavailable, or as jose does
+ * @returns finds the key of a token; rejects with RATE_LIMITED if its keys cannot be fetched, or as jose does
  */
 export function keySet(address: string, { http, clock, log }: BearerTokenParts): JWTVerifyGetKey {
   const keys = createRemoteJWKSet(new URL(address), {
@@ -145,9 +143,9 @@ export function keySet(address: string, { http, clock, log }: BearerTokenParts):
       nextFetch = clock.elapsed() + RETRY_SECONDS * 1000;
     }
     const known = keys.jwks();
-    if (!known) throw new KeysUnavailable();
+    if (!known) throw unchecked();
     return createLocalJWKSet(known)(header, token).catch((error: unknown) => {
-      throw error instanceof errors.JWKSNoMatchingKey ? new KeysUnavailable() : error;
+      throw error instanceof errors.JWKSNoMatchingKey ? unchecked() : error;
     });
   };
 }

@@ -7,10 +7,7 @@ import type { Reply } from '../reply.ts';
 import type { Example } from './examples.ts';
 
 /** The kinds of credentials that callers can send. */
-interface AcceptedCredentials {
-  readonly apiKeys: boolean;
-  readonly tokens: boolean;
-}
+type AcceptedCredentials = Readonly<Record<'apiKeys' | 'tokens', boolean>>;
 
 /**
  * A field above GraphiQL for the caller's credential, which is then sent with the operations of all tabs and with the

@@ -1,7 +1,8 @@
 import type { RequestListener } from 'node:http';
+import { GraphQLError } from 'graphql';
 import type { JWK } from 'jose';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { keySet, KeysUnavailable, RETRY_SECONDS } from '../../../src/http/auth/bearer-tokens.ts';
+import { keySet, RETRY_SECONDS } from '../../../src/http/auth/bearer-tokens.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
 import { startGatewayOverService } from '../../support/gateway/over-service.ts';
 import { recordingLog } from '../../support/gateway/recording-log.ts';
@@ -160,7 +161,7 @@ function keys(address = issuer.jwt.jwksUrl, http = proxyAgent({})) {
     has: (kid: string): Promise<boolean | 'unclear'> =>
       Promise.resolve(find({ alg: 'ES256', kid }, { payload: '', signature: '' })).then(
         () => true,
-        (error: unknown) => (error instanceof KeysUnavailable ? 'unclear' : false),
+        (error: unknown) => (error instanceof GraphQLError ? 'unclear' : false),
       ),
   };
 }
