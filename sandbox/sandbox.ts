@@ -9,8 +9,6 @@ export interface SandboxOptions {
   readonly port?: number;
   /** How many persons there are. */
   readonly persons?: number;
-  /** Milliseconds before each answer of /graphql. */
-  readonly latency?: number;
   /** Lifetime of access tokens, in seconds. */
   readonly expiresIn?: number;
 }
@@ -24,23 +22,18 @@ export interface Sandbox extends Listening {
 export async function startSandbox({
   port = 0,
   persons = 137,
-  latency = 0,
   expiresIn = 86_400,
 }: SandboxOptions = {}): Promise<Sandbox> {
   const tokens = new TokenOffice(expiresIn);
-  const listener = createListener(personsSchema(madeUpPersons(persons)), tokens, latency);
+  const listener = createListener(personsSchema(madeUpPersons(persons)), tokens);
   const { url, close } = await listen(listener, port);
   return { url, tokenLink: url + tokens.linkPath, close };
 }
 
-/**
- * Answers all requests to the service.
- *
- * @param latency milliseconds before each answer of /graphql
- */
-export function createListener(schema: GraphQLSchema, tokens: TokenOffice, latency = 0): Listener {
+/** Answers all requests to the service. */
+export function createListener(schema: GraphQLSchema, tokens: TokenOffice): Listener {
   const routes: Readonly<Record<string, Route>> = {
-    'POST /graphql': graphqlRoute(schema, tokens, latency),
+    'POST /graphql': graphqlRoute(schema, tokens),
     'POST /oauth/token': tokenRoute(tokens),
     'GET /auth_check': (request) => tokens.refuse(request) ?? { status: 204 },
     // What an administrator does in the personal account, for which the interface describes no endpoint.

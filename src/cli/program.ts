@@ -70,7 +70,6 @@ export function commands(start: Start, output: OutputConfiguration = {}): Comman
     .description('play the recruiting service, with made-up people')
     .option('--port <number>', 'port to listen on; 0 takes a free one', whole(0, 65_535), 0)
     .option('--persons <number>', 'how many people there are', whole(0, 10_000_000), 137)
-    .option('--latency <ms>', 'milliseconds before each GraphQL answer', whole(0, 600_000), 0)
     .option('--expires-in <s>', 'life of an access token', whole(1, 31_536_000), 86_400)
     .action(runs(async () => (await import('./sandbox.ts')).sandbox));
   root

@@ -1,4 +1,3 @@
-import type { Unsaved } from '../tokens/emergency.ts';
 import { iso, lineOn, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
 import { proxyAgent, tokenService, type Verdict } from '../tokens/service.ts';
 import { endsAt, fingerprintOf, isLive, type State } from '../tokens/state.ts';
@@ -28,31 +27,25 @@ type TokenReport = ReturnType<typeof reportOn>;
 
 /** What `tokens status` reports. Contains no secrets. The facts about tokens are absent if the store has none. */
 function reportOn({ state, now, store, waiting: files }: ReadTokens) {
-  const waiting = files.filter((file) => mayBeNewer(file, state));
+  const waiting = files.filter((file) => {
+    if ('why' in file || !state) return true;
+    const { id, generation } = file.received;
+    return id === state.id && generation > state.generation;
+  });
   const facts = { now, isUnsaved: waiting.length > 0 };
   // The next start, or `tokens recover`, saves the pair that waits.
   const troubles: Trouble[] = !state && facts.isUnsaved ? ['unsaved'] : troublesOf(state, facts);
+  let level: keyof typeof STATES = troubles.length > 0 ? 'attention' : 'healthy';
+  for (const fatal of ['lost', 'missing'] as const) if (troubles.includes(fatal)) level = fatal;
+  if (state?.movedTo != null) level = 'moved';
   return {
-    state: stateOf(troubles, state),
+    state: level,
     store: store.description,
     troubles,
     /** Files with a pair that the store lacks, or that cannot be read. */
     emergencyFiles: waiting.map(({ path }) => path),
     ...(state && factsOf(state, now)),
   };
-}
-
-/** Whether a file may hold a pair that the store lacks. */
-function mayBeNewer(file: Unsaved, state: State | null): boolean {
-  if ('why' in file || !state) return true;
-  const { id, generation } = file.received;
-  return id === state.id && generation > state.generation;
-}
-
-function stateOf(troubles: readonly Trouble[], state: State | null): keyof typeof STATES {
-  if (state?.movedTo != null) return 'moved';
-  const [fatal] = troubles.filter((trouble) => trouble === 'missing' || trouble === 'lost');
-  return fatal ?? (troubles.length > 0 ? 'attention' : 'healthy');
 }
 
 function factsOf(state: State, now: number) {

@@ -18,12 +18,7 @@ export interface Gateway {
 }
 
 /** A list with the operation that reads it. */
-interface ExportedList {
-  /** The response keys of a record. */
-  readonly keys: readonly string[];
-  /** Reads records behind the cursor `$after`. */
-  readonly window: (first: number) => string;
-}
+type ExportedList = Awaited<ReturnType<typeof exportedList>>;
 
 /** Records of a list, in its order. */
 export interface Page {
@@ -50,7 +45,7 @@ export interface ExportedRecord {
 export async function exportedList(
   gateway: Gateway,
   { field, fields, args = '' }: { field: string; fields: string; args?: string | undefined },
-): Promise<ExportedList> {
+) {
   const keys = keysOf(fields);
   const call = (first: number) =>
     `query Export($after: String) { list: ${field}Connection(after: $after first: ${first} ${args}\n)`;
@@ -71,8 +66,10 @@ export async function exportedList(
   const hasId = (await mistakeIn('{ id }')) === undefined;
   const node = `{ ${hasId ? '_exportId: id _exportType: __typename ' : ''}${fields}\n}`;
   return {
+    /** The response keys of a record. */
     keys,
-    window: (first) =>
+    /** The operation that reads records behind the cursor `$after`. */
+    window: (first: number) =>
       `${call(first)} { edges { cursor node ${node} } pageInfo { hasNextPage } } }`,
   };
 }
@@ -236,8 +233,11 @@ function failureOf({ message = NO_REASON, extensions = {} }: AnswerError): Error
   const isLasting = means(code, 'lasting') || means(reason, 'lasting');
   // Once the pages of a minute are used up, all that an operation needs are back after a minute.
   const seconds = pagesPerMinute === undefined ? Number(extensions['retryAfter']) : 60;
-  const helps = isTooMuch ? 'less' : isLasting ? undefined : 'time';
-  return new Failure(message, { code, helps, seconds });
+  const failure = new Failure(message);
+  failure.code = code;
+  failure.helps = isTooMuch ? 'less' : isLasting ? 'nothing' : 'time';
+  if (seconds > 0) failure.retryAfter = seconds;
+  return failure;
 }
 
 const NO_REASON = 'The gateway gave no reason.';
@@ -245,24 +245,12 @@ const NO_REASON = 'The gateway gave no reason.';
 const SET_KEY =
   'Set EXPORT_API_KEY to a key of this gateway; its operator makes one with `keys new <name> --scopes read`.';
 
-interface Reasons {
-  readonly code?: unknown;
-  /** Whether the same request may succeed later, or one for fewer records now. */
-  readonly helps: 'time' | 'less' | undefined;
-  readonly seconds?: number;
-}
-
 /** The reason why a gateway returned nothing, or not everything. */
 class Failure extends Error {
   override name = 'Failure';
-  readonly code: unknown;
-  readonly helps: Reasons['helps'];
-  readonly retryAfter: number;
-
-  constructor(message: string, { code, helps, seconds = 0 }: Reasons = { helps: 'time' }) {
-    super(message);
-    this.code = code;
-    this.helps = helps;
-    this.retryAfter = seconds > 0 ? seconds : WAIT_S;
-  }
+  code: unknown;
+  /** Whether the same request may succeed later, or one for fewer records now. */
+  helps: 'time' | 'less' | 'nothing' = 'time';
+  /** Seconds. */
+  retryAfter = WAIT_S;
 }

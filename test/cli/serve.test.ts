@@ -123,7 +123,7 @@ test('in production the log is JSON from its first line on, and has no secret an
 });
 
 test('`sandbox` imitates the service, prints how to serve it, and ends when it is stopped', async () => {
-  const options = '--port 0 --persons 7 --latency 1 --expires-in 90';
+  const options = '--port 0 --persons 7 --expires-in 90';
   await using sandbox = startHere(['sandbox', ...options.split(' ')]);
   const [, baseUrl] = await sandbox.printed(/Base URL\s+(\S+)\n/);
   const [, tokenLink] = await sandbox.printed(/Token link\s+(\S+)\n/);

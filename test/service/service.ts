@@ -67,7 +67,7 @@ export async function startService(options: ServiceOptions = {}) {
   let inFlight = 0;
   const schema = schemaOf(options.schema);
   const sandbox = createListener(schema, tokens);
-  const graphql = graphqlRoute(schema, tokens, 0);
+  const graphql = graphqlRoute(schema, tokens);
   let replies: readonly Reply[] = [answerHonestly];
   let checkReply: Reply = answerHonestly;
 
