@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import * as v from 'valibot';
 import manifest from '../package.json' with { type: 'json' };
 import { authContradictions, authVariables, toAuth } from './config/auth.ts';
-import { COMMAND_LINE } from './config/command-line.ts';
 import {
   baseUrl,
+  COMMAND_LINE,
   count,
   flag,
   foreignLink,
@@ -30,8 +30,8 @@ export const VERSION = manifest.version;
 
 const MEGABYTE = 1024 * 1024;
 const HEAP = getHeapStatistics().heap_size_limit;
-const SNAPSHOT = fileURLToPath(new URL('../schema/upstream.graphql', import.meta.url));
 const HOST = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:.]+\])$/;
+const SNAPSHOT = fileURLToPath(new URL('../schema/upstream.graphql', import.meta.url));
 
 /**
  * Every variable that is read, except those of Node and of proxies. `docs/reference.md` shows the descriptions and the

@@ -154,31 +154,22 @@ export function codedError(
   return error;
 }
 
-interface OperatorErrorOptions {
-  /** Whether the same request cannot succeed before the operator acts. Default: false */
-  readonly needsOperator?: boolean;
-  /** Seconds after which it may succeed. Default: 60 if the operator has to act, otherwise 10 */
-  readonly retryAfter?: number;
-  readonly cause?: unknown;
-}
-
 /**
  * An error whose message is for the operator: it names settings, commands or files, or the state of the tokens.
  * `http/error-policy.ts` logs it; callers get the code, the id of the request, and `messageForCallers`.
  */
 export class OperatorError extends GraphQLError {
   override name = 'OperatorError';
+  /** Whether the same request cannot succeed before the operator acts. */
   readonly needsOperator: boolean;
 
+  /** @param facts.retryAfter seconds after which it may succeed. Default: 60 if the operator has to act, otherwise 10 */
   constructor(
     code: ErrorCode,
     message: string,
-    {
-      needsOperator = false,
-      retryAfter = needsOperator ? 60 : 10,
-      cause,
-    }: OperatorErrorOptions = {},
+    facts: { needsOperator?: boolean; retryAfter?: number; cause?: unknown } = {},
   ) {
+    const { needsOperator = false, retryAfter = needsOperator ? 60 : 10, cause } = facts;
     super(message, { extensions: { code, retryAfter } });
     this.needsOperator = needsOperator;
     if (cause !== undefined) this.cause = cause;

@@ -7,7 +7,7 @@ import {
 } from 'commander';
 import { VERSION } from '../config.ts';
 import { SCOPES } from '../config/auth.ts';
-import { COMMAND_LINE } from '../config/command-line.ts';
+import { COMMAND_LINE } from '../config/values.ts';
 import { OperatorMistake } from '../errors.ts';
 import type { Terminal } from './terminal.ts';
 

@@ -1,6 +1,5 @@
 import * as v from 'valibot';
-import { COMMAND_LINE } from './command-line.ts';
-import { optional, secureUrl } from './values.ts';
+import { COMMAND_LINE, optional, secureUrl } from './values.ts';
 
 /** What each scope allows. */
 export const SCOPES = {
