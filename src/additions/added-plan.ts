@@ -10,18 +10,18 @@ import {
   type FieldNode,
   type GraphQLSchema,
   type InlineFragmentNode,
-  type OperationDefinitionNode,
 } from 'graphql';
 import type { AnswerError } from '../engine/answer.ts';
 import type { Plan } from '../engine/plan.ts';
 import { fragmentNode, isCondition } from '../engine/syntax.ts';
 import { codedError } from '../errors.ts';
 import { fieldAt } from '../schema/derived.ts';
+import type { NamedDocument } from '../schema/field-scopes.ts';
 import { isIncremental } from '../schema/incremental-directives.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
 import { onlyOperation } from '../selections.ts';
 import { DelegatedError } from './subschema-executors.ts';
-import { beginExecution } from './execution.ts';
+import { Execution } from './execution.ts';
 import { isRequirementKey } from './requirements.ts';
 
 /**
@@ -33,19 +33,19 @@ import { isRequirementKey } from './requirements.ts';
 export function addedPlan(
   schema: GraphQLSchema,
   served: Pick<ServedSchema, 'schema' | 'snapshot'>,
-  planned: { readonly document: DocumentNode; readonly operation: OperationDefinitionNode },
+  planned: NamedDocument,
 ): Plan {
   const { document } = onlyOperation(planned.document, planned.operation);
   checkOperation(document, served.snapshot);
   const executed = prepared(document, schema, served.schema);
   return {
     answer: async (call) => {
-      const { execution, context } = beginExecution(call);
+      const execution = new Execution(call);
       const { data, errors = [] } = await execute({
         schema,
         document: executed,
         variableValues: call.variables.sent,
-        contextValue: context,
+        contextValue: execution.context,
       });
       return { data, errors: [...errors.flatMap(answerErrors), ...execution.unplaced] };
     },

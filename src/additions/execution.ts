@@ -5,13 +5,16 @@ import { codedError } from '../errors.ts';
 import { withoutPath } from './requirements.ts';
 
 /** An operation while graphql-js executes it. */
-class Execution {
+export class Execution {
   readonly call: Call;
+  /** For resolvers: a copy of that of plugins, which several executions may share. */
+  readonly context: object;
   readonly #unplaced = new Map<string, AnswerError>();
   #values = 0;
 
   constructor(call: Call) {
     this.call = call;
+    this.context = { ...call.origin.context, [EXECUTION]: this };
   }
 
   /** Counts values that graphql-js completes, without a pause. @throws OPERATION_TOO_COMPLEX */
@@ -67,21 +70,7 @@ function tooManyValues() {
 /** Enumerable: a resolver may delegate with a copy of its context. */
 const EXECUTION = Symbol('execution');
 
-/** @returns the context for resolvers: a copy of that of plugins, which several executions may share */
-export function beginExecution(call: Call): {
-  readonly execution: Execution;
-  readonly context: object;
-} {
-  const execution = new Execution(call);
-  return { execution, context: { ...call.origin.context, [EXECUTION]: execution } };
-}
-
-/** Returns the call of the operation that is executed with this context; undefined if it is not one of a request. */
-export function callWith(context: unknown): Call | undefined {
-  return executionWith(context)?.call;
-}
-
+/** Returns the operation that is executed with the context of a resolver; undefined if it is not one of a request. */
 export function executionWith(context: unknown): Execution | undefined {
-  if (typeof context !== 'object' || context === null) return undefined;
-  return Reflect.get(context, EXECUTION) as Execution | undefined;
+  return (context as { readonly [EXECUTION]?: Execution } | null | undefined)?.[EXECUTION];
 }

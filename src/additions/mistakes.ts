@@ -1,19 +1,21 @@
+import { Subschema } from '@graphql-tools/delegate';
 import {
   isInterfaceType,
   NoUnusedFragmentsRule,
+  OperationTypeNode,
   parse,
   print,
   specifiedRules,
   validate,
   type GraphQLSchema,
 } from 'graphql';
-import { fieldAt, objectTypesIn } from '../schema/derived.ts';
+import { fieldAt } from '../schema/derived.ts';
 import type { AddedParts } from './additions.ts';
 import { requirementsOf } from './requirements.ts';
 
 /**
  * Finds mistakes of a company by which graphql-tools would silently replace what the gateway has, or do nothing, or that
- * would open what scopes protect.
+ * would open what scopes protect. Of types that differ, graphql-tools itself warns.
  *
  * @param schema the stitched schema
  */
@@ -32,23 +34,14 @@ export function mistakesIn(
   const resolved = resolvers
     .flatMap((map) => Object.entries(map))
     .flatMap(([type, fields]) => taken('resolvers', type, fields as object));
-  const roots = subschemas.flatMap(({ schema: other, transforms = [] }, at) =>
-    // Only the stitched schema shows what transforms make of it.
-    [other.getQueryType(), other.getMutationType()].flatMap((root) =>
-      root && transforms.length === 0
-        ? taken(`subschemas[${at}]`, root.name, root.getFields())
-        : [],
-    ),
-  );
-  // Operations without added fields are answered by the served schema.
-  const changed = objectTypesIn(served).flatMap((parent) =>
-    Object.values(parent.getFields())
-      .filter(({ name, type }) => String(fieldAt(schema, parent.name, name)?.type) !== String(type))
-      .map(
-        ({ name, type }) =>
-          `${parent.name}.${name} is of the type ${String(type)} in the gateway, and of another one in what is added. Remove it there, or give it the same type.`,
-      ),
-  );
+  const roots = subschemas.flatMap((config, at) => {
+    const { transformedSchema } = new Subschema(config);
+    return [OperationTypeNode.QUERY, OperationTypeNode.MUTATION].flatMap((operation) => {
+      const root = served.getRootType(operation)?.name ?? '';
+      const fields = transformedSchema.getRootType(operation)?.getFields() ?? {};
+      return taken(`subschemas[${at}]`, root, fields);
+    });
+  });
   // Those of graphql-tools are of object types: the fields of an interface would silently be null.
   const interfaces = [...resolvers, ...subschemas.map(({ merge = {} }) => merge)]
     .flatMap((map) => Object.entries(map as Readonly<Record<string, object>>))
@@ -79,7 +72,6 @@ export function mistakesIn(
     ...missing,
     ...interfaces,
     ...roots,
-    ...changed,
     ...(documents.some((document) => print(document).includes('@requiresScopes')) ? [SCOPED] : []),
     ...(schema.getSubscriptionType() ? [SUBSCRIBED] : []),
   ];

@@ -58,26 +58,22 @@ export function isRequirementKey(step: string | number): boolean {
   return typeof step === 'string' && step.startsWith(PREFIX);
 }
 
-/** Gives the fields of a requirement their keys. */
-function underOurKeys(type: string, { selections, ...set }: SelectionSetNode): SelectionSetNode {
-  return {
+/** Gives the fields of a requirement their keys. @throws GraphQLError if the text does not parse */
+export function underOurKeys(type: string, selectionSet: string): string {
+  const renamed = ({ selections, ...set }: SelectionSetNode): SelectionSetNode => ({
     ...set,
     selections: selections.map((selection): SelectionNode => {
       if (selection.kind === Kind.FRAGMENT_SPREAD) return selection;
       if (selection.kind === Kind.INLINE_FRAGMENT) {
-        return { ...selection, selectionSet: underOurKeys(type, selection.selectionSet) };
+        return { ...selection, selectionSet: renamed(selection.selectionSet) };
       }
       const key = keyOf(selection);
       // graphql-tools selects it itself, and no other field may have this key.
       if (key === '__typename') return selection;
       return { ...selection, alias: { kind: Kind.NAME, value: `${keyPrefix(type)}${key}` } };
     }),
-  };
-}
-
-/** Does the same with a text. @throws GraphQLError if it does not parse */
-export function textUnderOurKeys(type: string, selectionSet: string): string {
-  return print(underOurKeys(type, parseSelectionSet(selectionSet, { noLocation: true })));
+  });
+  return print(renamed(parseSelectionSet(selectionSet, { noLocation: true })));
 }
 
 /**
@@ -133,7 +129,7 @@ function mergeUnderOurKeys(type: string, config: MergedTypeConfig): MergedTypeCo
   const resolve = config.resolve ?? createMergedTypeResolver(config, type);
   return {
     ...config,
-    ...(selectionSet !== undefined && { selectionSet: textUnderOurKeys(type, selectionSet) }),
+    ...(selectionSet !== undefined && { selectionSet: underOurKeys(type, selectionSet) }),
     ...(key && { key: (record) => key(plain(record)) as unknown }),
     ...(resolve && { resolve: throwing((record, ...rest) => resolve(plain(record), ...rest)) }),
     ...(entryPoints && { entryPoints: entryPoints.map((entry) => mergeUnderOurKeys(type, entry)) }),
@@ -143,7 +139,7 @@ function mergeUnderOurKeys(type: string, config: MergedTypeConfig): MergedTypeCo
           name,
           field.selectionSet === undefined
             ? field
-            : { ...field, selectionSet: textUnderOurKeys(type, field.selectionSet) },
+            : { ...field, selectionSet: underOurKeys(type, field.selectionSet) },
         ]),
       ),
     }),

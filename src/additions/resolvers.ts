@@ -21,7 +21,7 @@ import type { AddedParts } from './additions.ts';
 import { executionWith } from './execution.ts';
 import { fitting } from './fitting.ts';
 import {
-  textUnderOurKeys,
+  underOurKeys,
   withMergeKeys,
   withoutPath,
   withPlainNames,
@@ -74,7 +74,7 @@ function preparedResolver(type: string, field: Resolver | ResolverConfig): Resol
   const { selectionSet, resolve = resolveMerged as Resolver } = config;
   return {
     ...config,
-    ...(selectionSet !== undefined && { selectionSet: textUnderOurKeys(type, selectionSet) }),
+    ...(selectionSet !== undefined && { selectionSet: underOurKeys(type, selectionSet) }),
     resolve: (parent, args, context, info) => {
       const value = resolve(withPlainNames(type, parent), args, context, info);
       return returned(value, info.returnType, { info, execution: executionWith(context) });

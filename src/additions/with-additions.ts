@@ -1,17 +1,10 @@
 import type { SubschemaConfig } from '@graphql-tools/delegate';
 import { stitchSchemas } from '@graphql-tools/stitch';
-import {
-  assertValidSchema,
-  parse,
-  validate,
-  type DocumentNode,
-  type GraphQLSchema,
-  type OperationDefinitionNode,
-} from 'graphql';
+import { assertValidSchema, parse, validate, type DocumentNode, type GraphQLSchema } from 'graphql';
 import type { Plan } from '../engine/plan.ts';
 import { OperatorMistake, OperatorMistakes } from '../errors.ts';
 import type { Entity } from '../schema/derived.ts';
-import { withAddedScopes } from '../schema/field-scopes.ts';
+import { withAddedScopes, type NamedDocument } from '../schema/field-scopes.ts';
 import { rootsOf, type ServedSchema } from '../schema/served/served-schema.ts';
 import { addedPlan } from './added-plan.ts';
 import type { AddedParts, Additions } from './additions.ts';
@@ -27,14 +20,9 @@ interface ServedWithAdditions extends ServedSchema {
    * Whether an operation, which is valid, or another one of its document needs anything that was added. All others are
    * for the plans.
    */
-  readonly touches: (planned: PlannedDocument) => boolean;
+  readonly touches: (planned: NamedDocument) => boolean;
   /** Plans an operation that does. @throws BAD_USER_INPUT, OPERATION_TOO_COMPLEX */
-  readonly plan: (planned: PlannedDocument) => Plan;
-}
-
-interface PlannedDocument {
-  readonly document: DocumentNode;
-  readonly operation: OperationDefinitionNode;
+  readonly plan: (planned: NamedDocument) => Plan;
 }
 
 /**

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ExecutionRequest } from '@graphql-tools/utils';
 import type { ExecutionResult } from 'graphql';
 import { checkedFor, type SchemaOperations } from '../additions/delegate.ts';
-import { callWith } from '../additions/execution.ts';
+import { executionWith } from '../additions/execution.ts';
 import { resultOf } from '../engine/answer.ts';
 import type { Engine } from '../engine/engine.ts';
 import { errorsThrown } from '../errors.ts';
@@ -23,7 +23,7 @@ export function inProcess(
   return async (request) => {
     const failing = { requestId: randomUUID() };
     const mask = (error: unknown) => parts.errors.mask(error, failing);
-    const whole = callWith(request.context);
+    const whole = executionWith(request.context)?.call;
     const signal = request.signal ?? new AbortController().signal;
     const context = { ...(request.context as object) };
     const origin = { budgetOwner: OWNER, cause: undefined, signal, context };

@@ -40,12 +40,17 @@ export function byIdFields(schema: GraphQLSchema, overrides: Overrides['types'])
     const { byId } = overrides[type.name] ?? {};
     if (!id || byId === null) continue;
     const isItself = (field: AnyField) => getNullableType(field.type) === type;
-    const candidates = fields.filter((field) =>
-      byId === undefined
-        ? recordOf(schema, field, listed) === type && takesOnlyId(field, getNullableType(id.type))
-        : field.name === byId,
-    );
-    const field = bestOf(candidates, isItself);
+    const isById = (field: AnyField) => {
+      const argument = idArgument(field);
+      return (
+        recordOf(schema, field, listed) === type &&
+        argument?.name === 'id' &&
+        isRequiredArgument(argument) &&
+        getNullableType(argument.type) === getNullableType(id.type)
+      );
+    };
+    const isNamed = ({ name }: AnyField) => name === byId;
+    const field = bestOf(fields.filter(byId === undefined ? isById : isNamed), isItself);
     const argument = field && idArgument(field);
     const result = field && resultOf(schema, field.type, type);
     if (argument && (result || isItself(field))) {
@@ -77,11 +82,6 @@ function recordOf(
   const onPages = all.filter((each) => listed.has(each));
   const [record, ...others] = (onPages.length > 0 ? onPages : all).filter((each) => idOf(each));
   return others.length === 0 ? record : undefined;
-}
-
-function takesOnlyId({ args }: AnyField, id: unknown): boolean {
-  const [argument, ...others] = args.filter(isRequiredArgument);
-  return argument?.name === 'id' && others.length === 0 && getNullableType(argument.type) === id;
 }
 
 /** The argument of a field that takes an id: the only required argument, or `id` if none is required. */
