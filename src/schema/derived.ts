@@ -134,6 +134,8 @@ export interface PagedField {
   readonly count: string | undefined;
   /** The page size to begin with, from adapters.json. */
   readonly page: number | undefined;
+  /** The field by which its parent is requested again; undefined for the query root. */
+  readonly reach: ByIdField | undefined;
 }
 
 /** What is derived from a paged field, with the names of its fields and types. */
@@ -143,8 +145,6 @@ export interface Adapter extends PagedField {
   /** Undefined for the same reason, and if nothing identifies a record. */
   readonly connection:
     { readonly field: string; readonly type: string; readonly edge: string } | undefined;
-  /** The field by which its parent is requested again; undefined for the query root. */
-  readonly reach: ByIdField | undefined;
 }
 
 /** A root field of the upstream that returns a record by its id. */

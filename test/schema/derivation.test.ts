@@ -257,8 +257,11 @@ const ofType = (type: string, byIdField: string) => ({ types: { [type]: { byId: 
 test.each<[overrides: object, says: string]>([
   [{ feilds: {} }, '→ at feilds'],
   [ofJobs({ all: 'x' }), '→ at fields.Query.jobs.all'],
-  [ofField('Query.nobody', {}), 'Query.nobody: this is not a paged list, because there is no such'],
-  [ofField('Query.one', { page: 3 }), 'fields.Query.one: this is not a paged list'],
+  [
+    ofField('Query.nobody', {}),
+    'Query.nobody: nothing is derived from it, because there is no such',
+  ],
+  [ofField('Query.one', { page: 3 }), 'fields.Query.one: nothing is derived from it'],
   [ofJobs({ after: 'first' }), 'because first, which adapters.json names, is not an optional'],
   ...['nobody', 'sized', 'tags', 'note', 'done'].map((identity): [object, string] => [
     ofJobs({ identity }),
@@ -278,7 +281,7 @@ test.each<[overrides: object, says: string]>([
   [{ types: { Thing: PII } }, 'Thing: only object types'],
   [ofField('Note.text', { scop: 'pii' }), '→ at fields.Note.text.scop'],
   [ofField('Note.text', { scope: '' }), '→ at fields.Note.text.scope'],
-  [ofField('Note.text', { ...PII, page: 3 }), 'fields.Note.text: this is not a paged list'],
+  [ofField('Note.text', { ...PII, page: 3 }), 'fields.Note.text: nothing is derived from it'],
   [{ ...ofField('Query.nobody', {}), ...ofType('Job', 'x') }, ' has 2 mistakes:'],
 ])('adapters.json with %j is refused', (overrides, says) => {
   expect(() => serve(LISTS, overrides)).toThrow(says);

@@ -84,7 +84,7 @@ const COMPUTED = {
 
 const ADDITIONS: Additions = {
   typeDefs: `
-    extend type Query { look: Person }
+    extend type Query { look: Person mine: Robot }
     extend interface Named { label: String }
     extend type Robot { label: String }
     extend type Person { label: String farewell: String }`,
@@ -270,7 +270,7 @@ describe('the SDL of the subgraph', () => {
         Query.allNotes Query.note Query.notes Query.notesConnection`),
       // A type has them wherever it is returned.
       pay: words(`
-        Person.robot Person.room Query.allRobots Query.own Query.robot
+        Person.robot Person.room Query.allRobots Query.mine Query.own Query.robot
         Query.robotsConnection Robot Robot.label Robot.length Robot.seen Robot.shout
         RobotConnection.nodes RobotEdge.node RobotPage.items`),
     });
@@ -304,8 +304,9 @@ describe('the SDL of the subgraph', () => {
   test('omits _entities, which needs its own scope and that of the field by which records are found', () => {
     const sdl = 'type Query { job(id: ID!): Job } type Job { id: ID! }';
     const fields = { 'Query.job': PII, 'Query._entities': PAY };
-    const { scopes } = servedOffline(sdl, { overrides: { fields } });
+    const { scopes } = servedOffline(sdl, { overrides: { fields, types: { Job: PAY } } });
     expect(scopes.get('Query._entities')).toEqual(['pay', 'pii']);
+    expect(scopes.get('Query.job')).toEqual(['pii', 'pay']);
   });
 
   test('is that of the documentation for its adapters.json', () => {

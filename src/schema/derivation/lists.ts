@@ -37,13 +37,20 @@ import type { ByIdFields } from './records.ts';
 interface FoundList {
   /** For example `Query.persons`. */
   readonly coordinate: string;
-  readonly parent: GraphQLObjectType;
-  /** Otherwise the reason, as text, why it is not a paged field. */
+  /** Otherwise the reason, as text, why nothing is derived from it. */
   readonly verdict: PagedField | string;
 }
 
-/** Every list of the schema: those of the query root first, then the others, sorted by type. */
-export function findLists(schema: GraphQLSchema, overrides: Overrides['fields'] = {}): FoundList[] {
+/**
+ * Every list of the schema: those of the query root first, then the others, sorted by type.
+ *
+ * @param byId by which the parents of nested lists are requested again; undefined: all of them can be
+ */
+export function findLists(
+  schema: GraphQLSchema,
+  overrides: Overrides['fields'] = {},
+  byId?: ByIdFields,
+): FoundList[] {
   const root = schema.getQueryType()!;
   const others = objectTypesIn(schema).filter(
     (type) => !isPage(type) && type !== root && type !== schema.getMutationType(),
@@ -53,9 +60,24 @@ export function findLists(schema: GraphQLSchema, overrides: Overrides['fields'] 
       .filter((field) => looksLikeList(field, schema))
       .map((field) => {
         const coordinate = `${parent.name}.${field.name}`;
-        const verdict = judge(schema, parent.name, field, overrides[coordinate]);
-        return { coordinate, parent, verdict };
+        const override = overrides[coordinate] ?? {};
+        const paged = judge(schema, parent.name, field, override);
+        if (typeof paged === 'string') return { coordinate, verdict: paged };
+        const reach = byId?.get(parent);
+        const refusal = override.skip
+          ? 'adapters.json skips it'
+          : parent !== root && byId && !reach
+            ? unreachable(parent.name)
+            : undefined;
+        return { coordinate, verdict: refusal ?? { ...paged, reach } };
       }),
+  );
+}
+
+function unreachable(parent: string): string {
+  return (
+    `further pages cannot be requested, because no root field returns a ${parent} by its id alone. ` +
+    `If one does, write it in adapters.json: "types": { "${parent}": { "byId": "…" } }`
   );
 }
 
@@ -78,8 +100,8 @@ function judge(
   schema: GraphQLSchema,
   parent: string,
   field: AnyField,
-  override: FieldOverride = {},
-): PagedField | string {
+  override: FieldOverride,
+): Omit<PagedField, 'reach'> | string {
   const [page, ...otherPages] = objectTypesOf(schema, field.type).filter(isPage);
   if (otherPages.length > 0) {
     return `several types of ${String(field.type)} are pages: ${[page, ...otherPages].join(', ')}`;
@@ -180,40 +202,31 @@ function cursorArgument(
   );
 }
 
-interface Deciding {
-  readonly names: ServedNames;
-  readonly overrides: Overrides['fields'];
-  readonly byId: ByIdFields;
-}
-
 /**
- * Decides what is derived from the lists of the schema, and its names. If the upstream already has a field of that name,
- * the field is not derived, and a warning says so.
+ * Decides the names of what is derived from lists. If the upstream already has a field of that name, the field is not
+ * derived, and a warning says so.
  *
  * @param schema the upstream under served names, so with `PageInfo` already renamed
  */
 export function deriveLists(
   schema: GraphQLSchema,
   lists: readonly FoundList[],
-  deciding: Deciding,
+  names: ServedNames,
   { reports, warnings }: Notes,
 ): readonly Adapter[] {
-  const { names } = deciding;
   const taken = new Set<string>();
-  return lists.flatMap((list) => {
-    const { coordinate: subject, parent } = list;
-    const choice = choose(list, schema, deciding);
-    if (typeof choice === 'string') {
-      reports.push({ subject, facts: {}, why: [choice] });
+  return lists.flatMap(({ coordinate: subject, verdict: paged }) => {
+    if (typeof paged === 'string') {
+      reports.push({ subject, facts: {}, why: [`${paged}.`] });
       return [];
     }
-    const { paged, reach } = choice;
+    const { parent, reach } = paged;
     const clashes: string[] = [];
     /** Returns the name under which a field is derived; undefined if it is taken. */
     const free = (name: string) => {
       const field = reach ? name : names.rootField(name);
-      const place = `${parent.name}.${field}`;
-      const isTaken = taken.has(place) || fieldAt(schema, parent.name, field) !== undefined;
+      const place = `${parent}.${field}`;
+      const isTaken = taken.has(place) || fieldAt(schema, parent, field) !== undefined;
       if (isTaken) clashes.push(`${place} is not derived: a field of that name already exists.`);
       taken.add(place);
       return isTaken ? undefined : { field };
@@ -237,25 +250,8 @@ export function deriveLists(
       },
       why: [...reasons(subject, paged), ...clashes],
     });
-    return [{ ...paged, reach, all, connection }];
+    return [{ ...paged, all, connection }];
   });
-}
-
-/** @returns the reason, as text, if nothing is derived */
-function choose(
-  { coordinate, parent, verdict }: FoundList,
-  schema: GraphQLSchema,
-  { overrides, byId }: Deciding,
-): (Pick<Adapter, 'reach'> & { readonly paged: PagedField }) | string {
-  if (typeof verdict === 'string') return `${verdict}.`;
-  if (overrides[coordinate]?.skip) return 'adapters.json skips it.';
-  if (parent === schema.getQueryType()) return { paged: verdict, reach: undefined };
-  const reach = byId.get(parent);
-  if (reach) return { paged: verdict, reach };
-  return (
-    `further pages cannot be requested, because no root field returns a ${parent.name} by its id alone. ` +
-    `If one does, write it in adapters.json: "types": { "${parent.name}": { "byId": "…" } }.`
-  );
 }
 
 /**

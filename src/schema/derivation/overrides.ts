@@ -76,9 +76,9 @@ export function checkOverrides(
   for (const [place, { scope, ...ofList }] of Object.entries(fields)) {
     if (scope !== undefined && Object.keys(ofList).length === 0) continue;
     const why = verdicts.get(place) ?? 'there is no such list';
-    if (typeof why !== 'string') continue;
+    if (typeof why !== 'string' || (ofList.skip && verdicts.has(place))) continue;
     mistakes.push(
-      `fields.${place}: this is not a paged list, because ${why}. \`schema explain\` shows all lists.`,
+      `fields.${place}: nothing is derived from it, because ${why}. \`schema explain\` shows all lists.`,
     );
   }
   for (const [name, { byId }] of Object.entries(types)) {

@@ -76,11 +76,10 @@ export function serveSnapshot(
 
   const adapted = readOverrides(overrides);
   const byId = byIdFields(upstream, adapted.types);
-  const lists = findLists(upstream, adapted.fields);
+  const lists = findLists(upstream, adapted.fields, byId);
   checkOverrides(adapted, upstream, lists, byId);
   const notes: Notes = { reports: [], warnings: [...warnings] };
-  const deciding = { names, overrides: adapted.fields, byId };
-  const adapters = deriveLists(upstream, lists, deciding, notes);
+  const adapters = deriveLists(upstream, lists, names, notes);
   const entities = deriveEntities(upstream, { adapters, names, byId }, notes);
   const derived = derivedFields({ schema: upstream, adapters, entities });
 
