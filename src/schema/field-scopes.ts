@@ -94,6 +94,7 @@ function add(
 
 /** Not at fields of interfaces: composition refuses scopes there, and copies those of their types. */
 function addReturned(places: Map<string, readonly string[]>, schema: GraphQLSchema): void {
+  if (places.size === 0) return;
   for (const type of objectTypesIn(schema)) {
     for (const field of Object.values(type.getFields())) {
       const returned = getNamedType(field.type).name;

@@ -2,13 +2,7 @@ import { getIntrospectionQuery, type IntrospectionOptions } from 'graphql';
 import { readResult } from '../upstream/executor.ts';
 import type { SendToService } from '../upstream/upstream.ts';
 import { readIntrospection } from './introspection.ts';
-import { readSnapshot, type Snapshot } from './snapshot.ts';
-
-/** The schema that the service reports at this moment. */
-export interface LiveSchema extends Snapshot {
-  /** Sorted. */
-  readonly sdl: string;
-}
+import { snapshotOf, type Snapshot } from './snapshot.ts';
 
 /** What current services report, and what all of them do. `[[[T!]!]!]!`: some refuse deeper types. */
 const QUERIES: readonly IntrospectionOptions[] = [
@@ -29,7 +23,7 @@ const QUERIES: readonly IntrospectionOptions[] = [
  *
  * @throws Error: of the request, or if the service refuses introspection or reports a schema that is not usable
  */
-export async function introspect(send: SendToService, signal: AbortSignal): Promise<LiveSchema> {
+export async function introspect(send: SendToService, signal: AbortSignal): Promise<Snapshot> {
   let refusal: string | undefined;
   for (const options of QUERIES) {
     const body = JSON.stringify({ query: getIntrospectionQuery(options) });
@@ -47,11 +41,10 @@ export async function introspect(send: SendToService, signal: AbortSignal): Prom
 
 const UNTIL_THEN = 'Report this to its support; until then, maintain the snapshot by hand.';
 
-function liveSchema(answer: unknown): LiveSchema {
+function liveSchema(answer: unknown): Snapshot {
   try {
-    const { sdl, warnings } = readIntrospection(answer);
-    const { schema } = readSnapshot(sdl, 'introspection');
-    return { sdl, schema, warnings: warnings.map(onOneLine) };
+    const live = snapshotOf(readIntrospection(answer));
+    return { ...live, warnings: live.warnings.map(onOneLine) };
   } catch (cause) {
     const why = onOneLine((cause as Error).message);
     throw new Error(

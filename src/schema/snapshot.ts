@@ -4,6 +4,8 @@ import { readIntrospection } from './introspection.ts';
 
 /** The schema of the service, as a file or the service itself describes it. */
 export interface Snapshot {
+  /** Sorted, where an introspection describes it. */
+  readonly sdl: string;
   readonly schema: GraphQLSchema;
   /** What was left out because it is flawed. */
   readonly warnings: readonly string[];
@@ -18,12 +20,9 @@ export interface Snapshot {
  */
 export function readSnapshot(text: string, path: string): Snapshot {
   try {
-    const { sdl, warnings } = /^\s*\{/.test(text)
-      ? readIntrospection(JSON.parse(text))
-      : { sdl: text, warnings: [] };
-    const schema = buildSchema(sdl);
-    assertValidSchema(schema);
-    return { schema: onlyServed(schema), warnings };
+    return snapshotOf(
+      /^\s*\{/.test(text) ? readIntrospection(JSON.parse(text)) : { sdl: text, warnings: [] },
+    );
   } catch (cause) {
     const { message, locations: [at] = [] } = cause as Error & { locations?: { line: number }[] };
     const place = at ? `${path}, line ${at.line}` : path;
@@ -35,6 +34,13 @@ export function readSnapshot(text: string, path: string): Snapshot {
       { cause },
     );
   }
+}
+
+/** @throws Error if the schema is not valid */
+export function snapshotOf({ sdl, warnings }: Omit<Snapshot, 'schema'>): Snapshot {
+  const schema = buildSchema(sdl);
+  assertValidSchema(schema);
+  return { sdl, schema: onlyServed(schema), warnings };
 }
 
 /** The gateway serves no subscriptions, and reads answers whole. */
