@@ -108,7 +108,7 @@ test.each<[string, () => Record<string, string>, number, RegExp]>([
     'an adapters.json with a mistake',
     () => adapters(NO_LIST),
     2,
-    /fields\.Query\.a: this is not a/,
+    /fields\.Query\.a: nothing is derived/,
   ],
   ['no manifest', () => ({ TRUSTED_DOCUMENTS: nowhere }), 2, /\(ENOENT\)\. TRUSTED_DOCUMENTS must/],
   ['a manifest that is not JSON', () => manifest('{"a": '), 2, /manifest\.json/],
