@@ -1,12 +1,11 @@
 import { systemClock } from '../../src/clock.ts';
 import { readConnection, type ConnectionArguments } from '../../src/paging/connection.ts';
 import { walkList, type PagedList } from '../../src/paging/walk.ts';
+import { KnownLists } from '../../src/paging/known-lists.ts';
 import { LookUps } from '../../src/paging/look-up.ts';
 import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
-import { PageIndexes } from '../../src/paging/page-index.ts';
 import { PageSize } from '../../src/paging/page-size.ts';
 import { SharedWalks } from '../../src/paging/shared-walk.ts';
-import { Totals } from '../../src/paging/totals.ts';
 import { WalkSlots } from '../../src/paging/walk-slots.ts';
 import type { Benchmark, Row } from '../report.ts';
 
@@ -139,7 +138,11 @@ function range(from: number, to: number): number[] {
 /** A list that does not change, and what the gateway remembers of it. */
 class CountedList {
   requests = 0;
-  readonly #totals = new Totals(systemClock, 60);
+  readonly #known = new KnownLists({
+    clock: systemClock,
+    maxIds: 2 * RECORDS,
+    totalSeconds: 60,
+  });
   readonly #list: PagedList<number> = {
     name: 'records',
     fetchPage: async (after, first) => {
@@ -155,14 +158,12 @@ class CountedList {
         size: Math.min(first, LIMIT),
       };
     },
-    indexes: new PageIndexes(2 * RECORDS),
+    known: this.#known,
     size: new PageSize(systemClock, LIMIT),
     concurrency: 8,
-    totals: this.#totals,
   };
   readonly #lookUps = new LookUps({
     walks: new SharedWalks(),
-    clock: systemClock,
     maxRecords: 2 * RECORDS,
     slots: new WalkSlots(1, systemClock),
   });
@@ -178,7 +179,7 @@ class CountedList {
   async total(): Promise<number> {
     const { name } = this.#list;
     const renew = () => walkList(this.#list, { after: null });
-    return this.#totals.of(name, renew) ?? (await this.walk());
+    return this.#known.totalOf(name, renew) ?? (await this.walk());
   }
 
   async page(args: ConnectionArguments) {

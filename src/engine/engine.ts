@@ -23,6 +23,6 @@ export function createEngine(parts: EngineParts) {
     },
 
     /** Ends what runs in the background. */
-    close: (): void => shared.lists.totals.clear(),
+    close: (): void => shared.lists.known.forget(),
   };
 }

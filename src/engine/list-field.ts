@@ -210,14 +210,14 @@ export class ListField implements NestedFiller {
   }
 
   async #counted(list: OpenedList, requester: Requester): Promise<number> {
-    const { totals, slots } = this.#shared.lists;
+    const { known, slots } = this.#shared.lists;
     const { bare } = this.#pages;
-    const known = totals.of(list.name, (signal) => {
+    const total = known.totalOf(list.name, (signal) => {
       const gateway = this.#shared.gatewayRequester(requester.variables, signal);
       const walk = () => walkList(bare.listFor(gateway, list), { after: null });
       return walkInTurn(slots, { caller: gateway.caller, operation: gateway, signal }, walk);
     });
-    if (known !== undefined) return known;
+    if (total !== undefined) return total;
     const name = JSON.stringify([list.name, 'total']);
     const { max } = requester.drainBudget;
     let count = 0;

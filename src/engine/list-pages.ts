@@ -140,14 +140,13 @@ export function listPages(
     },
     nameWith: nameFor,
     listFor: (requester, reading) => {
-      const { indexes, sizes, concurrency, totals } = shared.lists;
+      const { known, sizes, concurrency } = shared.lists;
       return {
         name: reading.name,
         fetchPage: fetcher(requester, reading),
-        indexes,
+        known,
         size: sizes.of(nameOfSize, adapter.page),
         concurrency,
-        totals,
       };
     },
   };

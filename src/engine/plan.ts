@@ -106,15 +106,14 @@ export function compile(
   return {
     answer: async (call) => {
       if (definition.operation !== OperationTypeNode.MUTATION) return answer(call);
-      const { walks, totals, lookUps } = shared.lists;
+      const { walks, known } = shared.lists;
       // What begins from now on shares no walk with what began before the mutation, or during it.
       walks.separate();
       try {
         return await answer(call);
       } finally {
         walks.separate();
-        totals.clear();
-        lookUps.forget();
+        known.forget();
       }
     },
     stream: (call) => {

@@ -1,11 +1,10 @@
 import type { Cause } from '../cause.ts';
 import type { Clock } from '../clock.ts';
+import { KnownLists } from '../paging/known-lists.ts';
 import { LookUps } from '../paging/look-up.ts';
 import { PageBudget } from '../paging/page-budget.ts';
-import { PageIndexes } from '../paging/page-index.ts';
 import { PageSizes } from '../paging/page-size.ts';
 import { SharedWalks, type WalkReaders } from '../paging/shared-walk.ts';
-import { Totals } from '../paging/totals.ts';
 import { WalkSlots } from '../paging/walk-slots.ts';
 import type { AllowedMutations, ServedSchema } from '../schema/served/served-schema.ts';
 import { walkRequester, type CallParts, type CallVariables, type Requester } from './call.ts';
@@ -92,13 +91,16 @@ function createLists({ clock, ...parts }: EngineParts) {
   const walks = new SharedWalks();
   const slots = new WalkSlots(parts.maxDrains, clock);
   return {
-    indexes: new PageIndexes(parts.indexMaxIds),
+    known: new KnownLists({
+      clock,
+      maxIds: parts.indexMaxIds,
+      totalSeconds: parts.totalCountSeconds,
+    }),
     sizes: new PageSizes(clock),
     /** The most pages in flight for one walk. */
     concurrency: parts.drainConcurrency,
-    totals: new Totals(clock, parts.totalCountSeconds),
     walks,
     slots,
-    lookUps: new LookUps({ clock, maxRecords: parts.drainMaxItems, walks, slots }),
+    lookUps: new LookUps({ maxRecords: parts.drainMaxItems, walks, slots }),
   };
 }

@@ -217,7 +217,7 @@ async function readKnown<R>(
   border: string | null,
   last: number,
 ): Promise<Run<R> | undefined> {
-  const index = list.indexes.get(list.name);
+  const index = list.known.indexOf(list.name);
   const late = index && pagesBefore(index, border, last + 1);
   if (!late) return undefined;
   const records = border === null ? undefined : late.records;

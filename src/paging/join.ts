@@ -34,27 +34,21 @@ import type { ReadPage } from './page.ts';
  * an id, or with one that occurs twice in a page, prove nothing: such lists are always read page by page.
  */
 
-/** How a page relates to one that was read from an earlier cursor. */
-type Join =
-  /** It continues the other page. */
-  | 'joined'
-  /** All its records are in the other page. */
-  | 'inside'
-  /** Nothing proves that no record is between them. */
-  | 'apart';
-
-/** @param behind the hash of the record that the cursor of `next` was made from; null: the start of the list */
-export function joinPages(page: ReadPage, next: ReadPage, behind: number | null): Join {
+/**
+ * Whether a page is proved to continue one that was read from an earlier cursor: no record is between them, and it has
+ * records that the other page has not.
+ *
+ * @param behind the hash of the record that the cursor of `next` was made from; null: the start of the list
+ */
+export function continues(next: ReadPage, page: ReadPage, behind: number | null): boolean {
   const { hashes, areUnique } = page.identities;
   const { hashes: head, areUnique: areNextUnique } = next.identities;
-  if (head.length === 0) return 'inside';
-  if (!areUnique || !areNextUnique) return 'apart';
+  if (!areUnique || !areNextUnique) return false;
   const at = hashes.indexOf(head[0]!);
-  if (at < 0) return 'apart';
   const shared = hashes.length - at;
-  for (let offset = 0; offset < Math.min(shared, head.length); offset += 1) {
-    if (hashes[at + offset] !== head[offset]) return 'apart';
+  if (at < 0 || shared >= head.length) return false;
+  for (let offset = 0; offset < shared; offset += 1) {
+    if (hashes[at + offset] !== head[offset]) return false;
   }
-  if (shared >= head.length) return 'inside';
-  return shared > 1 || (behind !== null && hashes.includes(behind)) ? 'joined' : 'apart';
+  return shared > 1 || (behind !== null && hashes.includes(behind));
 }

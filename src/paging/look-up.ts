@@ -1,4 +1,3 @@
-import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
 import { identityHash } from './identities.ts';
 import { causeOf, CursorRefusedError, PageFailedError } from './page.ts';
@@ -18,8 +17,8 @@ import { walkList, type PagedList } from './walk.ts';
  *     3  the first and the last page: new records are usually inserted there
  *     4  a walk of the list, which all lookups in it share, until the ids are met
  *
- * An id that a whole walk did not meet does not exist for 30 seconds, unless a mutation was sent since. A record that is
- * not where it was met was moved or removed, so the walk that met it is outdated, and the list is walked again.
+ * An id that no page had when the whole list was walked does not exist for 30 seconds, unless a mutation was sent since. A
+ * record that is not where it was met was moved or removed, so that walk is outdated, and the list is walked again.
  */
 
 /** A list in which records are looked up. */
@@ -38,21 +37,10 @@ interface LookUpCaller extends ReaderOptions, Pick<WalkTurn, 'caller' | 'operati
 type LookedUp<R> = { readonly record: R } | { readonly error: unknown };
 
 interface LookUpsOptions {
-  readonly clock: Pick<Clock, 'elapsed'>;
   /** The most records that one walk reads. */
   readonly maxRecords: number;
   readonly walks: SharedWalks;
   readonly slots: WalkSlots;
-}
-
-/** How long an id that a whole walk did not meet counts as missing. */
-export const WALK_AGAIN_MS = 30_000;
-
-/** What a walk for a lookup left. */
-interface Walked {
-  readonly pages: WalkedFor[];
-  /** When it reached the end of the list, by `clock.elapsed()`; undefined if it did not, or a mutation was sent since. */
-  ended?: number | undefined;
 }
 
 type WalkedFor = Pick<IndexedPage, 'after' | 'hashes'>;
@@ -60,9 +48,8 @@ type WalkedFor = Pick<IndexedPage, 'after' | 'hashes'>;
 /** Looks records up by their ids, and remembers the walks for them. */
 export class LookUps {
   readonly #options: LookUpsOptions;
-  /** By the names of their lists. */
-  readonly #walked = new Map<string, Walked>();
-  #mutations = 0;
+  /** By the names of their lists, the pages of the last walk for a lookup. */
+  readonly #walked = new Map<string, WalkedFor[]>();
 
   constructor(options: LookUpsOptions) {
     this.#options = options;
@@ -79,33 +66,21 @@ export class LookUps {
     caller: LookUpCaller,
   ): Promise<ReadonlyMap<string, LookedUp<R>>> {
     const lookUp = new LookUp(list, ids);
-    const index = list.indexes.get(list.name);
-    const walked = this.#walked.get(list.name);
+    const index = list.known.indexOf(list.name);
+    const isComplete = list.known.isComplete(list.name);
     if (index) {
       await lookUp.readAround(index);
       await lookUp.read([{ after: null }, index.at(-1)!]);
     }
-    if (walked) await lookUp.readAround(walked.pages);
+    await lookUp.readAround(this.#walked.get(list.name) ?? []);
     const { missing, results } = lookUp;
-    if (missing.size > 0 && !this.#provesMissing(walked, missing))
-      await this.#walkFor(list, lookUp, caller);
+    const areMissing = isComplete && positionsIn(index!, missing).size === 0;
+    if (missing.size > 0 && !areMissing) await this.#walkFor(list, lookUp, caller);
     return results;
   }
 
-  #provesMissing(walked: Walked | undefined, ids: ReadonlySet<string>): boolean {
-    if (walked?.ended === undefined) return false;
-    const age = this.#options.clock.elapsed() - walked.ended;
-    return age < WALK_AGAIN_MS && positionsIn(walked.pages, ids).size === 0;
-  }
-
-  /** Call it when a mutation is sent: records that were missing may exist from now on. */
-  forget(): void {
-    this.#mutations += 1;
-    for (const walked of this.#walked.values()) walked.ended = undefined;
-  }
-
   async #walkFor<R>(list: LookUpList<R>, lookUp: LookUp<R>, caller: LookUpCaller): Promise<void> {
-    const walked: Walked = { pages: [] };
+    const walked: WalkedFor[] = [];
     let failure: { readonly error: unknown } | undefined;
     try {
       await this.#walkUntilMet(list, lookUp.missing, walked, caller);
@@ -115,7 +90,7 @@ export class LookUps {
       failure = { error: causeOf(error) };
     }
     // Also behind a failure: some may be in front of it.
-    await lookUp.readAround(walked.pages, { isNew: true });
+    await lookUp.readAround(walked, { isNew: true });
     if (failure) for (const id of lookUp.missing) lookUp.fail(id, failure.error);
   }
 
@@ -123,11 +98,10 @@ export class LookUps {
   async #walkUntilMet(
     list: LookUpList<unknown>,
     ids: ReadonlySet<string>,
-    walked: Walked,
+    walked: WalkedFor[],
     { caller, operation, ...reader }: LookUpCaller,
   ): Promise<void> {
-    const { clock, maxRecords, walks, slots } = this.#options;
-    const mutations = this.#mutations;
+    const { maxRecords, walks, slots } = this.#options;
     const begin = (readers: WalkReaders) =>
       walkInTurn(slots, { caller, operation, signal: readers.signal }, () =>
         walkList(list.idsFor(readers), { after: null, readsAhead: false }),
@@ -136,13 +110,12 @@ export class LookUps {
     let records = 0;
     for await (const { page, offsets } of walks.join(`${list.name} ids`, begin, reader)) {
       const { hashes } = page.identities;
-      walked.pages.push({ after: page.after, hashes });
+      walked.push({ after: page.after, hashes });
       for (const hash of hashes) unmet.delete(hash);
       if (unmet.size === 0) return;
       records += offsets.length;
       if (records >= maxRecords && page.hasNextPage) throw tooLong(list.name, maxRecords);
     }
-    if (mutations === this.#mutations) walked.ended = clock.elapsed();
   }
 }
 

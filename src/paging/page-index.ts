@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache';
 import { identityHash } from './identities.ts';
 import type { ReadPage } from './page.ts';
 
@@ -67,34 +66,3 @@ export class IndexBuilder {
 
 /** The number of records that a page shares with the next one: see join.ts. */
 export const OVERLAP = 2;
-
-/** The memory of a list, and of a page, in hashes of records. */
-const LIST_COST = 50;
-const PAGE_COST = 4;
-
-/**
- * Keeps the page indexes of all lists, by the name of the list with its filters. The least recently used is dropped
- * first, and one that is too large by itself is not kept.
- */
-export class PageIndexes {
-  readonly #indexes: LRUCache<string, PageIndex> | undefined;
-
-  /** @param maxIds the most ids that all indexes together remember, as hashes; 0: no list has an index */
-  constructor(maxIds: number) {
-    this.#indexes = maxIds === 0 ? undefined : new LRUCache({ maxSize: maxIds });
-  }
-
-  get(list: string): PageIndex | undefined {
-    return this.#indexes?.get(list);
-  }
-
-  /** Keeps the index of a walk of the whole list, or drops the known one if the walk has none. */
-  keep(list: string, index: PageIndex | undefined): void {
-    this.#indexes?.delete(list);
-    if (index) this.#indexes?.set(list, index, { size: costOf(index) });
-  }
-}
-
-function costOf(pages: PageIndex): number {
-  return pages.reduce((sum, { hashes }) => sum + PAGE_COST + hashes.length, LIST_COST);
-}

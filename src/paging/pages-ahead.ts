@@ -1,4 +1,4 @@
-import { joinPages } from './join.ts';
+import { continues } from './join.ts';
 import type { ReadPage } from './page.ts';
 import { OVERLAP, type PageIndex } from './page-index.ts';
 
@@ -64,7 +64,7 @@ export class PagesAhead<R> {
     if (this.isIndexed) this.#requestNext(this.#concurrency, records);
     for (const number of this.#candidates(page)) {
       const next = await this.#pageOf(number);
-      if (next && joinPages(page, next, this.#pages[number]!.behind) === 'joined') {
+      if (next && continues(next, page, this.#pages[number]!.behind)) {
         this.#met = number;
         return next;
       }

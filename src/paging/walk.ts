@@ -1,4 +1,5 @@
 import { codedError } from '../errors.ts';
+import type { KnownLists } from './known-lists.ts';
 import {
   CursorRefusedError,
   unlessRefused,
@@ -6,10 +7,9 @@ import {
   type FetchPage,
   type ReadPage,
 } from './page.ts';
-import { IndexBuilder, OVERLAP, type PageIndexes } from './page-index.ts';
+import { IndexBuilder, OVERLAP } from './page-index.ts';
 import { readPage, type PageSize } from './page-size.ts';
 import { canReadAhead, PagesAhead, SMALLEST_LIMIT } from './pages-ahead.ts';
-import type { Totals } from './totals.ts';
 
 /** A page of a walk. */
 export interface WalkedPage<R = unknown> {
@@ -28,12 +28,10 @@ export interface PagedList<R = unknown> {
   readonly name: string;
   /** Already bound to the caller: abort, budget, priority. */
   readonly fetchPage: FetchPage<R>;
-  readonly indexes: PageIndexes;
+  readonly known: KnownLists;
   readonly size: PageSize;
   /** The most pages in flight for one walk. */
   readonly concurrency: number;
-  /** Where to keep the number of records of a whole walk. */
-  readonly totals?: Pick<Totals, 'begin'>;
 }
 
 export interface WalkOptions<R = unknown> {
@@ -66,12 +64,12 @@ export async function* walkList<R>(
   list: PagedList<R>,
   { after, start, records = Infinity, readsAhead = true }: WalkOptions<R>,
 ): WalkedPages<R> {
-  const { name, size, indexes, totals, concurrency } = list;
+  const { name, size, known, concurrency } = list;
   // A part of a list is too little for an index or a total.
   const isWhole = after === null && !start && records === Infinity;
-  const builder = isWhole ? new IndexBuilder() : undefined;
-  const keepTotal = isWhole ? totals?.begin(name) : undefined;
-  const index = indexes.get(name);
+  const builder = new IndexBuilder();
+  const keep = isWhole ? known.begin(name) : undefined;
+  const index = known.indexOf(name);
   const helps = index && canReadAhead(index, size.limit, records);
   const ahead = helps ? new PagesAhead(index, after, concurrency, request) : undefined;
   const seen = new Set<number>();
@@ -89,7 +87,7 @@ export async function* walkList<R>(
     let next: Promise<ReadPage<R>> | undefined = first();
     while (next) {
       const page: ReadPage<R> = await next;
-      builder?.add(page);
+      if (isWhole) builder.add(page);
       const walked = take(page);
       const goesOn = page.hasNextPage && count < records;
       next = goesOn && readsAhead ? behind(walked) : undefined;
@@ -102,8 +100,7 @@ export async function* walkList<R>(
     hasEnded = true;
   }
   // Not reached if the walk fails or its reader leaves.
-  if (builder) indexes.keep(name, builder.finish());
-  keepTotal?.(count);
+  keep?.(count, builder.finish());
 
   async function first(): Promise<ReadPage<R>> {
     if (start) return start;

@@ -4,7 +4,6 @@ import { OperatorError } from '../../src/errors.ts';
 import { drain } from '../../src/paging/drain.ts';
 import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
 import { walkList, type WalkedPages } from '../../src/paging/walk.ts';
-import { PageIndexes } from '../../src/paging/page-index.ts';
 import { PageFailedError, type FetchPage } from '../../src/paging/page.ts';
 import { SharedWalks, type ReaderOptions, type WalkReaders } from '../../src/paging/shared-walk.ts';
 import { after, honest } from '../service/replies.ts';
@@ -145,7 +144,7 @@ function sharedList(pages: number) {
       readers.spend();
       return world.fetchPage(...request);
     };
-    const list = { ...world.list, fetchPage, indexes: new PageIndexes(0) };
+    const list = { ...world.list, fetchPage };
     return walkList(list, { after: null, readsAhead: false });
   };
   const join = (options: Partial<ReaderOptions> = {}) =>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
-import { WALK_AGAIN_MS } from '../../src/paging/look-up.ts';
+import { MISSING_MS } from '../../src/paging/known-lists.ts';
 import { PageFailedError, type FetchPage } from '../../src/paging/page.ts';
 import { World } from './world.ts';
 
@@ -30,14 +30,14 @@ describe('the requests of lookups', () => {
       Promise.all(range(900, 930).map((id) => world.find([id]))),
     );
     expect(walk).toBeLessThanOrEqual(12);
-    world.clock.jump(WALK_AGAIN_MS - 1);
+    world.clock.jump(MISSING_MS - 1);
     // The first and the last page.
     expect(await world.costOf(() => world.find([950]))).toBe(2);
     world.service.apply({ do: 'insert', at: 250, count: 1 });
     expect(await world.find([500])).toEqual([undefined]);
-    world.lookUps.forget();
+    world.known.forget();
     expect(await world.find([500])).toEqual([500]);
-    world.clock.jump(WALK_AGAIN_MS);
+    world.clock.jump(MISSING_MS);
     expect(await world.costOf(() => world.find([960]))).toBeGreaterThan(10);
   });
 
@@ -46,7 +46,7 @@ describe('the requests of lookups', () => {
     const lookUps = [world.find([900])];
     world.onRead = () => {
       if (world.requests !== 5) return;
-      world.clock.jump(WALK_AGAIN_MS);
+      world.clock.jump(MISSING_MS);
       lookUps.push(world.find([901]));
     };
     expect(await lookUps[0]).toEqual([undefined]);

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import { cursorsOf, decodeCursor, type Position } from '../../src/paging/cursor.ts';
 import { walkList } from '../../src/paging/walk.ts';
-import { WALK_AGAIN_MS } from '../../src/paging/look-up.ts';
+import { MISSING_MS } from '../../src/paging/known-lists.ts';
 import { CursorRefusedError, PageFailedError } from '../../src/paging/page.ts';
 import { KINDS, SIZINGS, type Change } from '../service/list-model.ts';
 import { World, type Meanwhile } from './world.ts';
@@ -239,7 +239,7 @@ class Reading {
 
 async function drain(reading: Reading): Promise<void> {
   const { random } = reading;
-  const { service, totals } = reading.world;
+  const { service, known } = reading.world;
   const meanwhile = reading.meanwhile(4);
   const before = service.changes;
   const isChanging = meanwhile.changes.length > 0;
@@ -251,7 +251,7 @@ async function drain(reading: Reading): Promise<void> {
   const isPart = error !== undefined || (needed ?? Infinity) <= records.length;
   expectExact(reading, records, reading.shown, isPart);
   const renew = () => walkList(reading.world.list, { after: null });
-  if (needed === undefined && !error) expect(totals.of('letters', renew)).toBe(records.length);
+  if (needed === undefined && !error) expect(known.totalOf('letters', renew)).toBe(records.length);
   // It can be resumed there.
   if (end) reading.take([cursorsOf('letters', end)(end.offset, end.id)], records.slice(-1));
 }
@@ -347,7 +347,7 @@ function mostLost({ world }: Reading, changes: readonly Change[], removed: numbe
 async function lookUp(reading: Reading): Promise<void> {
   const { service, clock } = reading.world;
   const random = reading.random;
-  clock.jump(WALK_AGAIN_MS);
+  clock.jump(MISSING_MS);
   const meanwhile = reading.meanwhile();
   const before = service.changes;
   // Greater ids do not exist.

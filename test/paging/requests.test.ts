@@ -39,7 +39,7 @@ const find =
 
 const changed: Read = async (world) => {
   await world.find([60]);
-  world.lookUps.forget();
+  world.known.forget();
 };
 
 const inserted = (at: number, count = 1): Change => ({ do: 'insert', at, count });

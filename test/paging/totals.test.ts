@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Totals } from '../../src/paging/totals.ts';
+import { KnownLists } from '../../src/paging/known-lists.ts';
 import { post } from '../support/clients/post.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
@@ -153,28 +153,28 @@ describe('a count in the background', () => {
 
 function startTotals() {
   const clock = new ManualClock();
-  const totals = new Totals(clock, 300);
+  const known = new KnownLists({ clock, maxIds: 0, totalSeconds: 300 });
   const renewals: { readonly list: string; readonly signal: AbortSignal }[] = [];
   async function* renew(list: string, signal: AbortSignal) {
     renewals.push({ list, signal });
     yield await new Promise(() => {});
   }
-  const of = (list: string) => totals.of(list, (signal) => renew(list, signal));
-  return { clock, totals, renewals, of };
+  const of = (list: string) => known.totalOf(list, (signal) => renew(list, signal));
+  return { clock, known, renewals, of };
 }
 
 describe('totals', () => {
   test('are renewed once for all who ask, and neither kept nor renewed after a mutation', () => {
-    const { clock, totals, renewals, of } = startTotals();
-    const kept = ['a', 'b'].map((list) => totals.begin(list));
+    const { clock, known, renewals, of } = startTotals();
+    const kept = ['a', 'b'].map((list) => known.begin(list));
     // They are as old as their walks.
     clock.jump(5 * MINUTE);
-    for (const keep of kept) keep(1);
-    const before = totals.begin('a');
+    for (const keep of kept) keep(1, undefined);
+    const before = known.begin('a');
     ['a', 'a', 'b'].forEach(of);
     expect(renewals.map(({ list }) => list)).toEqual(['a', 'b']);
-    totals.clear();
-    before(3);
+    known.forget();
+    before(3, undefined);
     expect(of('a')).toBeUndefined();
     expect(renewals.map(({ signal }) => signal.aborted)).toEqual([true, true]);
   });

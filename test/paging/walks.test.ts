@@ -2,14 +2,15 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { walkList, type PagedList } from '../../src/paging/walk.ts';
 import { readPage } from '../../src/paging/page-size.ts';
-import { IndexBuilder, PageIndexes } from '../../src/paging/page-index.ts';
+import { KnownLists } from '../../src/paging/known-lists.ts';
+import { IndexBuilder } from '../../src/paging/page-index.ts';
 import {
   PageFailedError,
   SizeRefusedError,
   type FetchPage,
   type Page,
 } from '../../src/paging/page.ts';
-import { MINUTE } from '../support/random/manual-clock.ts';
+import { ManualClock, MINUTE } from '../support/random/manual-clock.ts';
 import { KINDS, type Traits } from '../service/list-model.ts';
 import { pageOf, readPageOf, recordsOf, World } from './world.ts';
 
@@ -67,7 +68,7 @@ describe('the requests of a walk', () => {
         await setImmediate();
       }
       expect(world.requests).toBe(requests);
-      world.list.indexes.keep('letters', undefined);
+      world.known.begin('letters')(0, undefined);
     }
   });
 });
@@ -145,11 +146,11 @@ test('a walk that fails, or whose reader leaves, keeps the known index of its li
   const left = walkList(world.list, { after: null });
   await left.next();
   await world.drain();
-  const known = world.list.indexes.get('letters');
+  const known = world.known.indexOf('letters');
   expect(known).toBeDefined();
   await left.return();
   await world.walk(undefined, { failure: { after: 5, answers: Infinity } });
-  expect(world.list.indexes.get('letters')).toBe(known);
+  expect(world.known.indexOf('letters')).toBe(known);
 });
 
 test('a page that fails while the reader works fails the walk later, and does not end the process', async () => {
@@ -230,16 +231,21 @@ const indexOf = (pages: number) => {
 
 describe('the indexes of lists', () => {
   test('stay within INDEX_MAX_IDS: the least recently used is dropped, and a longer list has none', () => {
-    const indexes = new PageIndexes(1_000);
-    for (const list of ['a', 'b', 'c']) indexes.keep(list, indexOf(5));
-    indexes.get('a');
-    for (const list of ['d', 'e']) indexes.keep(list, indexOf(5));
-    const known = ['a', 'b', 'c', 'd', 'e'].filter((list) => indexes.get(list));
-    expect(known).toEqual(['a', 'd', 'e']);
-    indexes.keep('long', indexOf(30));
-    expect(indexes.get('long')).toBeUndefined();
-    const none = new PageIndexes(0);
-    none.keep('a', indexOf(1));
-    expect(none.get('a')).toBeUndefined();
+    const start = (maxIds: number) => {
+      const known = new KnownLists({ clock: new ManualClock(), maxIds, totalSeconds: 300 });
+      const keep = (list: string, pages: number) => known.begin(list)(0, indexOf(pages));
+      return { known, keep };
+    };
+    const { known, keep } = start(1_000);
+    for (const list of ['a', 'b', 'c']) keep(list, 5);
+    known.indexOf('a');
+    for (const list of ['d', 'e']) keep(list, 5);
+    const kept = ['a', 'b', 'c', 'd', 'e'].filter((list) => known.indexOf(list));
+    expect(kept).toEqual(['a', 'd', 'e']);
+    keep('long', 30);
+    expect(known.indexOf('long')).toBeUndefined();
+    const none = start(0);
+    none.keep('a', 1);
+    expect(none.known.indexOf('a')).toBeUndefined();
   });
 });

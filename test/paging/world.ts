@@ -8,9 +8,9 @@ import type { Position } from '../../src/paging/cursor.ts';
 import { endOf } from '../../src/paging/drain.ts';
 import { walkList, type WalkedPage, type WalkOptions } from '../../src/paging/walk.ts';
 import { hashIds } from '../../src/paging/identities.ts';
+import { KnownLists } from '../../src/paging/known-lists.ts';
 import { LookUps, type LookUpList } from '../../src/paging/look-up.ts';
 import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
-import { PageIndexes } from '../../src/paging/page-index.ts';
 import { PageSize } from '../../src/paging/page-size.ts';
 import {
   PageFailedError,
@@ -19,7 +19,6 @@ import {
   type ReadPage,
 } from '../../src/paging/page.ts';
 import { SharedWalks } from '../../src/paging/shared-walk.ts';
-import { Totals } from '../../src/paging/totals.ts';
 import { WalkSlots } from '../../src/paging/walk-slots.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
 import { ListModel, type Change, type Traits } from '../service/list-model.ts';
@@ -52,7 +51,7 @@ export class World {
   readonly service: ListModel;
   readonly list: ConnectedList<number> & LookUpList<number>;
   readonly clock = new ManualClock();
-  readonly totals = new Totals(this.clock, 300);
+  readonly known = new KnownLists({ clock: this.clock, maxIds: 100_000, totalSeconds: 300 });
   readonly walks = new SharedWalks();
   readonly lookUps: LookUps;
   requests = 0;
@@ -72,7 +71,6 @@ export class World {
     const { clock, fetchPage } = this;
     this.service = new ListModel({ kind: 'key', limit: 50, ...traits, length });
     this.lookUps = new LookUps({
-      clock,
       maxRecords: mostLookedUp,
       walks: this.walks,
       slots: new WalkSlots(1, clock),
@@ -80,10 +78,9 @@ export class World {
     const list = {
       name: 'letters',
       fetchPage,
-      indexes: new PageIndexes(100_000),
+      known: this.known,
       size: new PageSize(clock, usual ?? this.service.limit),
       concurrency,
-      totals: this.totals,
     };
     this.list = {
       ...list,
