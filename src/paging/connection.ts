@@ -40,9 +40,9 @@ export interface ConnectedList<R> extends PagedList<R> {
   readonly inTurn: <T>(begin: () => WalkedPages<T>) => WalkedPages<T>;
 }
 
-/** The edges of a connection, and its flags. */
-interface Connection<R> {
-  readonly edges: readonly Edge<R>[];
+/** What a connection returns of its list: the places of records, or their edges, and its flags. */
+interface Window<T> {
+  readonly edges: readonly T[];
   readonly hasNextPage: boolean;
   readonly hasPreviousPage: boolean;
 }
@@ -61,24 +61,29 @@ interface Edge<R> {
 export async function readConnection<R>(
   list: ConnectedList<R>,
   args: ConnectionArguments,
-): Promise<Connection<R>> {
-  const { first, last, after, before } = checkedArguments(list, args);
+): Promise<Window<Edge<R>>> {
+  const { last, ...others } = checkedArguments(list, args);
   try {
-    const { places, ...flags } =
+    const window =
       last === undefined
-        ? await readForward(list, { first, after, before })
-        : await readBackward(list, { last, after, before });
-    return { edges: edgesOf(list.nameInCursors, places), ...flags };
+        ? await readForward(list, others)
+        : await readBackward(list, { last, ...others });
+    return { ...window, edges: edgesOf(list.nameInCursors, window.edges) };
   } catch (error) {
     throw causeOf(error);
   }
 }
 
-/** Checks the arguments, also of a connection that is not read. @throws BAD_USER_INPUT, CURSOR_INVALID */
+/**
+ * Checks the arguments, also of a connection that is not read.
+ *
+ * @returns `first` or `last`; neither: a page
+ * @throws BAD_USER_INPUT, CURSOR_INVALID
+ */
 export function checkedArguments(
   { nameInCursors, max }: Pick<ConnectedList<unknown>, 'nameInCursors' | 'max'>,
   args: ConnectionArguments,
-): WindowArguments {
+) {
   const first = checkedCount('first', args.first, max);
   const last = checkedCount('last', args.last, max);
   // The specification only discourages both.
@@ -93,19 +98,7 @@ export function checkedArguments(
   return { first, last, after, before };
 }
 
-interface Window<R> {
-  readonly places: readonly Place<R>[];
-  readonly hasNextPage: boolean;
-  readonly hasPreviousPage: boolean;
-}
-
-interface WindowArguments {
-  /** At most one of both. Neither: a page. */
-  readonly first: number | undefined;
-  readonly last: number | undefined;
-  readonly after: Position | null;
-  readonly before: Position | null;
-}
+type WindowArguments = ReturnType<typeof checkedArguments>;
 
 /**
  * Reads the `first` records behind a position, over as many pages as that takes.
@@ -117,38 +110,35 @@ interface WindowArguments {
 async function readForward<R>(
   list: ConnectedList<R>,
   { first, after, before }: Omit<WindowArguments, 'last'>,
-): Promise<Window<R>> {
+): Promise<Window<Place<R>>> {
   if (before?.id === null) throw noId();
   const hasPreviousPage = after !== null;
   // If `before` ends them, only one record more shows whether another follows.
   const needed = (first ?? list.size.limit) + (before ? 1 : 0);
-  const places: Place<R>[] = [];
+  const edges: Place<R>[] = [];
   let hasNextPage = false;
   for await (const { page, offsets } of walkBehind(list, after, Math.max(1, needed))) {
     // By now, the page limit is known.
     const count = first ?? list.size.limit;
     for (const offset of offsets) {
       if (before && page.ids[offset] === before.id)
-        return { places, hasNextPage: first === undefined, hasPreviousPage };
-      if (places.length === count) return { places, hasNextPage: true, hasPreviousPage };
-      places.push({ page, offset });
+        return { edges, hasNextPage: first === undefined, hasPreviousPage };
+      if (edges.length === count) return { edges, hasNextPage: true, hasPreviousPage };
+      edges.push({ page, offset });
     }
     hasNextPage = page.hasNextPage;
   }
-  return {
-    places,
-    hasNextPage: hasNextPage || (first === undefined && before !== null),
-    hasPreviousPage,
-  };
+  hasNextPage ||= first === undefined && before !== null;
+  return { edges, hasNextPage, hasPreviousPage };
 }
 
 /** Reads the `last` records in front of a position. Both flags are exact. @throws CURSOR_INVALID */
 async function readBackward<R>(
   list: ConnectedList<R>,
   { last, after, before }: Omit<WindowArguments, 'first'> & { readonly last: number },
-): Promise<Window<R>> {
-  const show = (places: readonly Place<R>[], hasNextPage = before !== null): Window<R> => ({
-    places: last === 0 ? [] : places.slice(-last),
+): Promise<Window<Place<R>>> {
+  const show = (places: readonly Place<R>[], hasNextPage = before !== null) => ({
+    edges: last === 0 ? [] : places.slice(-last),
     hasNextPage,
     hasPreviousPage: places.length > last,
   });
@@ -257,19 +247,16 @@ async function lastOf<R>(
 }
 
 function edgesOf<R>(list: string, places: readonly Place<R>[]): Edge<R>[] {
-  let page: ReadPage | undefined;
-  let encode: ReturnType<typeof cursorsOf> | undefined;
-  const cursorOf = (place: Place<R>) => {
-    if (place.page !== page || !encode) {
-      page = place.page;
-      const { after, endCursor: end, ids } = page;
-      encode = cursorsOf(list, { after, end, size: ids.length });
-    }
-    return encode(place.offset, idOf(place));
+  const encoders = new Map<ReadPage, ReturnType<typeof cursorsOf>>();
+  const encoderOf = (page: ReadPage) => {
+    const { after, endCursor: end, ids } = page;
+    const encode = encoders.get(page) ?? cursorsOf(list, { after, end, size: ids.length });
+    encoders.set(page, encode);
+    return encode;
   };
-  return places.map((place) => ({
-    record: place.page.records[place.offset]!,
-    cursor: () => cursorOf(place),
+  return places.map(({ page, offset }) => ({
+    record: page.records[offset]!,
+    cursor: () => encoderOf(page)(offset, page.ids[offset]!),
   }));
 }
 

@@ -66,13 +66,6 @@ const MINUTE_MS = 60_000;
 /** The most callers that are remembered: each takes about 200 bytes, and every request may come from another one. */
 const MAX_CALLERS = 10_000;
 
-/** The pages that a caller has left. Kept as pages times milliseconds: integers, which lose no fraction of a page. */
-interface Bucket {
-  readonly level: number;
-  /** When it had this level, by `clock.elapsed()`. */
-  readonly at: number;
-}
-
 /**
  * Gives each caller the same number of pages per minute. They come back at a constant rate: a minute after the last
  * page was spent, all are available.
@@ -80,7 +73,11 @@ interface Bucket {
 export class CallerBudgets {
   readonly #perMinute: number;
   readonly #clock: Pick<Clock, 'elapsed'>;
-  readonly #buckets = new LRUCache<string, Bucket>({ max: MAX_CALLERS });
+  /**
+   * When each caller has all its pages again, by `clock.elapsed()` times the pages per minute: integers, which lose no
+   * fraction of a page.
+   */
+  readonly #full = new LRUCache<string, number>({ max: MAX_CALLERS });
 
   /** @param perMinute 0: no limit */
   constructor(perMinute: number, clock: Pick<Clock, 'elapsed'>) {
@@ -94,15 +91,13 @@ export class CallerBudgets {
    */
   spend(caller: string, pages = 1, spent = 0): void {
     if (this.#perMinute === 0) return;
-    const whole = { pages: spent + pages, pagesPerMinute: this.#perMinute };
-    if (pages > this.#perMinute) throw tooMany(pages, whole);
-    const now = this.#clock.elapsed();
-    const full = this.#perMinute * MINUTE_MS;
-    const { level: before, at } = this.#buckets.get(caller) ?? { level: full, at: now };
-    const level = Math.min(full, before + (now - at) * this.#perMinute);
-    const cost = pages * MINUTE_MS;
-    if (level < cost) throw minuteSpent(cost - level, whole);
-    this.#buckets.set(caller, { level: level - cost, at: now });
+    const cost = { pages: spent + pages, pagesPerMinute: this.#perMinute };
+    if (pages > this.#perMinute) throw tooMany(pages, cost);
+    const now = Math.floor(this.#clock.elapsed() * this.#perMinute);
+    const full = Math.max(now, this.#full.get(caller) ?? 0) + pages * MINUTE_MS;
+    const missing = full - now - this.#perMinute * MINUTE_MS;
+    if (missing > 0) throw minuteSpent(missing, cost);
+    this.#full.set(caller, full);
   }
 }
 
