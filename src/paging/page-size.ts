@@ -80,8 +80,8 @@ export class PageSizes {
    * @param usual the size to begin with
    */
   of(name: string, usual?: number): PageSize {
-    let size = this.#sizes.get(name);
-    if (!size) this.#sizes.set(name, (size = new PageSize(this.#clock, usual)));
+    const size = this.#sizes.get(name) ?? new PageSize(this.#clock, usual);
+    this.#sizes.set(name, size);
     return size;
   }
 }

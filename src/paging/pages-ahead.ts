@@ -16,95 +16,78 @@ export function canReadAhead(pages: PageIndex, limit: number, records: number): 
   return usable.length >= pages.length / 2;
 }
 
+interface AheadOptions<R> {
+  /** The cursor of the first page of the walk. */
+  readonly after: string | null;
+  /** The most pages in flight. */
+  readonly concurrency: number;
+  /** Reads a page of the index, as large as the service gives it. */
+  readonly read: (after: string | null) => Promise<ReadPage<R>>;
+}
+
 /** Reads the pages of an index ahead of the reader, and finds those that continue a page. */
-export class PagesAhead<R> {
-  readonly #pages: PageIndex;
-  readonly #concurrency: number;
-  readonly #read: (after: string | null) => Promise<ReadPage<R>>;
+export function readAhead<R>(pages: PageIndex, { after, concurrency, read }: AheadOptions<R>) {
   /** By the numbers of the pages. Undefined if that failed: the service may refuse the cursor by now. */
-  readonly #reads = new Map<number, Promise<ReadPage<R> | undefined>>();
+  const reads = new Map<number, Promise<ReadPage<R> | undefined>>();
   /** The number of the last page of the index that the walk has met; -1: none. */
-  #met: number;
+  let met = pages.findIndex((page) => page.after === after);
 
-  /**
-   * @param after the cursor of the first page of the walk
-   * @param concurrency the most pages in flight
-   * @param read reads a page of the index, as large as the service gives it
-   */
-  constructor(
-    pages: PageIndex,
-    after: string | null,
-    concurrency: number,
-    read: (after: string | null) => Promise<ReadPage<R>>,
-  ) {
-    this.#pages = pages;
-    this.#concurrency = concurrency;
-    this.#read = read;
-    this.#met = pages.findIndex((page) => page.after === after);
-  }
+  return {
+    /** Whether the first page of the walk is one of the index, which is read in full. */
+    beginsInIndex: met >= 0,
 
-  /** Whether the walk has met a page of the index. If it is the first one, it is read in full. */
-  get isIndexed(): boolean {
-    return this.#met >= 0;
-  }
+    /** Requests the pages behind the first one. @param records the number of records needed from the first one on */
+    begin(records: number): void {
+      if (met < 0) return;
+      requestNext(concurrency - 1, records - pages[met]!.hashes.length - OVERLAP);
+    },
 
-  /** Requests the pages behind the first one. @param records the number of records needed from the first one on */
-  begin(records: number): void {
-    if (!this.isIndexed) return;
-    const { hashes } = this.#pages[this.#met]!;
-    this.#requestNext(this.#concurrency - 1, records - hashes.length - OVERLAP);
-  }
-
-  /**
-   * Returns the page of the index that continues a page; undefined if none is proved to.
-   *
-   * @param records the number of records needed behind the page
-   */
-  async following(page: ReadPage<R>, records: number): Promise<ReadPage<R> | undefined> {
-    if (this.isIndexed) this.#requestNext(this.#concurrency, records);
-    for (const number of this.#candidates(page)) {
-      const next = await this.#pageOf(number);
-      if (next && continues(next, page, this.#pages[number]!.behind)) {
-        this.#met = number;
-        return next;
+    /**
+     * Returns the page of the index that continues a page; undefined if none is proved to.
+     *
+     * @param records the number of records needed behind the page
+     */
+    async following(page: ReadPage<R>, records: number): Promise<ReadPage<R> | undefined> {
+      if (met >= 0) requestNext(concurrency, records);
+      for (const number of candidates(page)) {
+        const next = await pageOf(number);
+        if (next && continues(next, page, pages[number]!.behind)) {
+          met = number;
+          return next;
+        }
       }
-    }
-    return undefined;
-  }
+      return undefined;
+    },
+  };
 
   /** Requests this many pages, unless fewer are needed, and forgets those before them. */
-  #requestNext(count: number, records: number): void {
-    const pages = this.#pages;
-    const from = this.#met + 1;
-    for (const number of this.#reads.keys()) if (number < from) this.#reads.delete(number);
+  function requestNext(count: number, records: number): void {
+    const from = met + 1;
+    for (const number of reads.keys()) if (number < from) reads.delete(number);
     const end = Math.min(pages.length, from + count);
     let before = 0;
     for (let number = from; number < end && before < records; number += 1) {
-      void this.#pageOf(number);
+      void pageOf(number);
       before += pages[number]!.hashes.length;
     }
   }
 
-  #pageOf(number: number): Promise<ReadPage<R> | undefined> {
-    let read = this.#reads.get(number);
-    if (!read) {
-      read = this.#read(this.#pages[number]!.after).catch(() => undefined);
-      this.#reads.set(number, read);
-    }
-    return read;
+  function pageOf(number: number): Promise<ReadPage<R> | undefined> {
+    const reading = reads.get(number) ?? read(pages[number]!.after).catch(() => undefined);
+    reads.set(number, reading);
+    return reading;
   }
 
   /** The next page of the index, and the first ones behind it whose cursors were made from records of this page. */
-  *#candidates({ identities: { hashes } }: ReadPage<R>): Generator<number, void, undefined> {
-    const pages = this.#pages;
-    const next = this.#met + 1;
-    let candidates = 0;
-    for (let number = next; number < pages.length && candidates < MAX_CANDIDATES; number += 1) {
+  function* candidates({ identities: { hashes } }: ReadPage<R>): Generator<number> {
+    const next = met + 1;
+    let left = MAX_CANDIDATES;
+    for (let number = next; number < pages.length && left > 0; number += 1) {
       const { behind } = pages[number]!;
-      const isNext = this.isIndexed && number === next;
+      const isNext = met >= 0 && number === next;
       if (!isNext && (behind === null || !hashes.includes(behind))) continue;
       yield number;
-      candidates += 1;
+      left -= 1;
     }
   }
 }

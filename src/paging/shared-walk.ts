@@ -37,12 +37,11 @@ export class SharedWalks {
    * @param name names everything that the pages depend on: list, filters, selection, cursor
    */
   join<T>(name: string, begin: (readers: WalkReaders) => Walk<T>, options: ReaderOptions): Walk<T> {
-    const known = this.#walks.get(name) as SharedWalk<T> | undefined;
-    if (known) return known.read(options);
     const walks = this.#walks;
-    const walk = new SharedWalk(begin, () => walks.delete(name));
-    walks.set(name, walk);
-    return walk.read(options);
+    const read =
+      (walks.get(name) as SharedWalk<T> | undefined) ?? shareWalk(begin, () => walks.delete(name));
+    walks.set(name, read);
+    return read(options);
   }
 
   /** Walks that begin from now on share nothing with the current ones: call it when a mutation begins, and ends. */
@@ -51,82 +50,74 @@ export class SharedWalks {
   }
 }
 
-/** One walk with several readers. */
-class SharedWalk<T> {
-  readonly #onEnd: () => void;
-  readonly #walk: Walk<T>;
-  readonly #ending = new AbortController();
-  readonly #readers = new Set<Reader>();
+/** Adds a reader to a walk. */
+type SharedWalk<T> = (options: ReaderOptions) => Walk<T>;
+
+function shareWalk<T>(begin: (readers: WalkReaders) => Walk<T>, onEnd: () => void): SharedWalk<T> {
+  const ending = new AbortController();
+  const readers = new Set<Reader>();
   /** The pages that were requested so far, and the end or the failure of the walk. */
-  readonly #pages: Promise<IteratorResult<T, void>>[] = [];
+  const pages: Promise<IteratorResult<T, void>>[] = [];
+  const walk = begin({ signal: ending.signal, spend });
 
-  constructor(begin: (readers: WalkReaders) => Walk<T>, onEnd: () => void) {
-    this.#onEnd = onEnd;
-    const { signal } = this.#ending;
-    this.#walk = begin({ signal, spend: () => this.#spend() });
-  }
-
-  read({ budget, signal }: ReaderOptions): Walk<T> {
-    const left = Promise.withResolvers<never>();
+  return ({ budget, signal }) => {
+    const { promise: left, reject } = Promise.withResolvers<never>();
     // Nobody may be waiting.
-    left.promise.catch(() => {});
-    const reader: Reader = { budget, left: left.promise, leave: left.reject };
+    left.catch(() => {});
+    const reader: Reader = { budget, left, leave: reject };
     // It counts from now on, not from its first page on: otherwise the walk could end in between.
-    this.#readers.add(reader);
-    const leave = () => this.#leave(reader, signal.reason);
-    signal.addEventListener('abort', leave);
-    if (signal.aborted) leave();
-    return this.#follow(reader, () => {
+    readers.add(reader);
+    const onAbort = () => leave(reader, signal.reason);
+    signal.addEventListener('abort', onAbort);
+    if (signal.aborted) onAbort();
+    return follow(reader, () => {
       // The signal may outlive many walks.
-      signal.removeEventListener('abort', leave);
-      leave();
+      signal.removeEventListener('abort', onAbort);
+      leave(reader, WALK_LEFT);
     });
-  }
+  };
 
-  async *#follow(reader: Reader, onEnd: () => void): Walk<T> {
+  async function* follow(reader: Reader, onLeft: () => void): Walk<T> {
     try {
       for (let at = 0; ; at += 1) {
-        const page = this.#readers.has(reader) ? this.#page(at) : reader.left;
+        const page = readers.has(reader) ? pageAt(at) : reader.left;
         const { done, value } = await Promise.race([page, reader.left]);
         if (done) return;
         yield value;
       }
     } finally {
-      onEnd();
+      onLeft();
     }
   }
 
   /** Requests a page for the first reader who needs it. */
-  #page(at: number): Promise<IteratorResult<T, void>> {
-    const known = this.#pages[at];
+  function pageAt(at: number): Promise<IteratorResult<T, void>> {
+    const known = pages[at];
     if (known) return known;
-    const page = this.#walk.next();
-    this.#pages.push(page);
-    page.then(
-      ({ done }) => done && this.#end(),
-      () => this.#end(),
-    );
+    const page = walk.next();
+    pages.push(page);
+    page.then(({ done }) => done && end(), end);
     return page;
   }
 
-  #spend(): void {
-    const refused = spendTogether(new Set(Array.from(this.#readers, ({ budget }) => budget)));
-    for (const reader of this.#readers) {
-      if (refused.has(reader.budget)) this.#leave(reader, refused.get(reader.budget));
+  function spend(): void {
+    const refused = spendTogether(new Set(Array.from(readers, ({ budget }) => budget)));
+    for (const reader of readers) {
+      if (refused.has(reader.budget)) leave(reader, refused.get(reader.budget));
     }
-    this.#ending.signal.throwIfAborted();
+    ending.signal.throwIfAborted();
   }
 
-  #leave(reader: Reader, reason: unknown): void {
-    if (!this.#readers.delete(reader)) return;
+  function leave(reader: Reader, reason: unknown): void {
+    if (!readers.delete(reader)) return;
     reader.leave(reason);
     // Its requests end with the signal, and it gives back its slot when it is not read on.
-    if (this.#readers.size === 0) this.#end();
+    if (readers.size === 0) end();
   }
 
-  #end(): void {
-    if (this.#ending.signal.aborted) return;
-    this.#ending.abort(WALK_LEFT);
-    this.#onEnd();
+  function end(): void {
+    if (ending.signal.aborted) return;
+    ending.abort(WALK_LEFT);
+    onEnd();
   }
 }

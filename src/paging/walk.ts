@@ -9,7 +9,7 @@ import {
 } from './page.ts';
 import { IndexBuilder, OVERLAP } from './page-index.ts';
 import { readPage, type PageSize } from './page-size.ts';
-import { canReadAhead, PagesAhead, SMALLEST_LIMIT } from './pages-ahead.ts';
+import { canReadAhead, readAhead, SMALLEST_LIMIT } from './pages-ahead.ts';
 
 /** A page of a walk. */
 export interface WalkedPage<R = unknown> {
@@ -71,7 +71,7 @@ export async function* walkList<R>(
   const keep = isWhole ? known.begin(name) : undefined;
   const index = known.indexOf(name);
   const helps = index && canReadAhead(index, size.limit, records);
-  const ahead = helps ? new PagesAhead(index, after, concurrency, request) : undefined;
+  const ahead = helps ? readAhead(index, { after, concurrency, read: request }) : undefined;
   const seen = new Set<number>();
   /** False once an id occurred twice in one page: from then on no record is dropped, and no page proves a join. */
   let idsAreUnique = true;
@@ -104,7 +104,7 @@ export async function* walkList<R>(
 
   async function first(): Promise<ReadPage<R>> {
     if (start) return start;
-    const page = request(after, ahead?.isIndexed ? Infinity : pageSize());
+    const page = request(after, ahead?.beginsInIndex ? Infinity : pageSize());
     ahead?.begin(records);
     return page;
   }
