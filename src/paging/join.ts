@@ -30,8 +30,8 @@ import type { ReadPage } from './page.ts';
  * was made from (`d`). After one insert it does: thanks to the overlap of two, one insert causes no gap.
  *
  * A page inside the page before is skipped, and its `hasNextPage` is ignored. At a gap, the walk reads on in sequence
- * (`readOn`) until it meets a page of the index again; if it never does, it reads to the end like this. Records without
- * an id, or with one that occurs twice in a page, prove nothing: such lists are always read page by page.
+ * until it meets a page of the index again; if it never does, it reads to the end like this. Records without an id, or
+ * with one that occurs twice in a page, prove nothing: such lists are always read page by page.
  */
 
 /**

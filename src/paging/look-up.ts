@@ -99,7 +99,7 @@ export class LookUps {
     list: LookUpList<unknown>,
     ids: ReadonlySet<string>,
     walked: WalkedFor[],
-    { caller, operation, ...reader }: LookUpCaller,
+    { caller, operation, budget, signal }: LookUpCaller,
   ): Promise<void> {
     const { maxRecords, walks, slots } = this.#options;
     const begin = (readers: WalkReaders) =>
@@ -108,7 +108,8 @@ export class LookUps {
       );
     const unmet = new Set(Array.from(ids, identityHash));
     let records = 0;
-    for await (const { page, offsets } of walks.join(`${list.name} ids`, begin, reader)) {
+    const name = `${list.name} ids`;
+    for await (const { page, offsets } of walks.join(name, begin, { budget, signal })) {
       const { hashes } = page.identities;
       walked.push({ after: page.after, hashes });
       for (const hash of hashes) unmet.delete(hash);

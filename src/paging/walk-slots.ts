@@ -71,15 +71,12 @@ export async function* walkInTurn<R>(
     slots.giveBack();
   };
   let resting: NodeJS.Immediate | undefined;
-  const pages = begin();
   try {
-    for (;;) {
-      const { done, value } = await pages.next();
-      if (done) return;
+    for await (const page of begin()) {
       // A reader that only collects records is back before this, even if it lets others be served in between; one that
       // waits for its client is not. Otherwise all drains would be under way at once, each with the pages it has read.
       resting = setImmediate(() => (resting = setImmediate(rest)));
-      yield value;
+      yield page;
       clearImmediate(resting);
       if (!hasSlot) await slots.take(turn);
       hasSlot = true;
@@ -87,7 +84,6 @@ export async function* walkInTurn<R>(
   } finally {
     clearImmediate(resting);
     if (hasSlot) slots.giveBack();
-    await pages.return();
   }
 }
 

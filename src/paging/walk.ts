@@ -1,12 +1,6 @@
 import { codedError } from '../errors.ts';
 import type { KnownLists } from './known-lists.ts';
-import {
-  CursorRefusedError,
-  unlessRefused,
-  WALK_LEFT,
-  type FetchPage,
-  type ReadPage,
-} from './page.ts';
+import { CursorRefusedError, unlessRefused, type FetchPage, type ReadPage } from './page.ts';
 import { IndexBuilder, OVERLAP } from './page-index.ts';
 import { readPage, type PageSize } from './page-size.ts';
 import { canReadAhead, readAhead, SMALLEST_LIMIT } from './pages-ahead.ts';
@@ -19,7 +13,7 @@ export interface WalkedPage<R = unknown> {
   readonly offsets: readonly number[];
 }
 
-/** The pages of a walk, in order. No request is sent after its reader has left. */
+/** The pages of a walk, in order. When its reader leaves, no further ones are read. */
 export type WalkedPages<R = unknown> = AsyncGenerator<WalkedPage<R>, void, undefined>;
 
 /** A list of the service, with its filters and one selection. */
@@ -71,40 +65,37 @@ export async function* walkList<R>(
   const keep = isWhole ? known.begin(name) : undefined;
   const index = known.indexOf(name);
   const helps = index && canReadAhead(index, size.limit, records);
-  const ahead = helps ? readAhead(index, { after, concurrency, read: request }) : undefined;
+  const readInFull = (cursor: string | null) => readPage(list, cursor);
+  const ahead = helps ? readAhead(index, { after, concurrency, read: readInFull }) : undefined;
   const seen = new Set<number>();
   /** False once an id occurred twice in one page: from then on no record is dropped, and no page proves a join. */
   let idsAreUnique = true;
   let count = 0;
-  let hasEnded = false;
   /** The cursors of the pages that were returned since the last one that was read from the cursor of the page before. */
   let returned = [after];
-  /** What was read in sequence since the last page of the index. */
+  /** Where pages that were read in sequence end. */
   const cursors = new Set<string>();
+  /** How many of these in a row had no new record. */
   let barrenPages = 0;
 
-  try {
-    let next: Promise<ReadPage<R>> | undefined = first();
-    while (next) {
-      const page: ReadPage<R> = await next;
-      if (isWhole) builder.add(page);
-      const walked = take(page);
-      const goesOn = page.hasNextPage && count < records;
-      next = goesOn && readsAhead ? behind(walked) : undefined;
-      // It may fail while the reader works, and nothing awaits it yet.
-      next?.catch(() => {});
-      yield walked;
-      if (goesOn) next ??= behind(walked);
-    }
-  } finally {
-    hasEnded = true;
+  let next: Promise<ReadPage<R>> | undefined = first();
+  while (next) {
+    const page: ReadPage<R> = await next;
+    if (isWhole) builder.add(page);
+    const walked = take(page);
+    const goesOn = page.hasNextPage && count < records;
+    next = goesOn && readsAhead ? behind(walked) : undefined;
+    // It may fail while the reader works, and nothing awaits it yet.
+    next?.catch(() => {});
+    yield walked;
+    if (goesOn) next ??= behind(walked);
   }
   // Not reached if the walk fails or its reader leaves.
   keep?.(count, builder.finish());
 
   async function first(): Promise<ReadPage<R>> {
     if (start) return start;
-    const page = request(after, ahead?.beginsInIndex ? Infinity : pageSize());
+    const page = readPage(list, after, ahead?.beginsInIndex ? Infinity : pageSize());
     ahead?.begin(records);
     return page;
   }
@@ -128,8 +119,6 @@ export async function* walkList<R>(
       const following = await ahead.following(walked.page, records - count);
       if (following) {
         returned.push(following.after);
-        cursors.clear();
-        barrenPages = 0;
         return following;
       }
       const again = await readEndAgain();
@@ -141,7 +130,7 @@ export async function* walkList<R>(
     if (isStalled(walked)) throw stalled();
     const { endCursor } = walked.page;
     returned = [endCursor];
-    return request(endCursor, pageSize());
+    return readPage(list, endCursor, pageSize());
   }
 
   /**
@@ -158,7 +147,7 @@ export async function* walkList<R>(
   async function readEndAgain(): Promise<ReadPage<R> | undefined> {
     if (returned.length === 1) return undefined;
     for (let back = 1; ; back = Math.min(2 * back, returned.length)) {
-      const page = await unlessRefused(request(returned.at(-back)!));
+      const page = await unlessRefused(readInFull(returned.at(-back)!));
       const isRefused = page instanceof CursorRefusedError;
       if (back === returned.length) return isRefused ? undefined : page;
       if (!isRefused && repeats(page)) return page;
@@ -188,13 +177,6 @@ export async function* walkList<R>(
     const { limit } = size;
     const overlaps = (isWhole || ahead) && limit >= SMALLEST_LIMIT;
     return Math.min(overlaps ? limit - OVERLAP : limit, records - count);
-  }
-
-  /** @param most the records to request. Default: a full page */
-  async function request(cursor: string | null, most?: number): Promise<ReadPage<R>> {
-    // Its reader may have left while a page was read ahead.
-    if (hasEnded) throw WALK_LEFT;
-    return readPage(list, cursor, most);
   }
 }
 
