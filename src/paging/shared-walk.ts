@@ -80,8 +80,7 @@ function shareWalk<T>(begin: (readers: WalkReaders) => Walk<T>, onEnd: () => voi
   async function* follow(reader: Reader, onLeft: () => void): Walk<T> {
     try {
       for (let at = 0; ; at += 1) {
-        const page = readers.has(reader) ? pageAt(at) : reader.left;
-        const { done, value } = await Promise.race([page, reader.left]);
+        const { done, value } = await Promise.race([reader.left, pageAt(at)]);
         if (done) return;
         yield value;
       }

@@ -122,6 +122,13 @@ describe('a shared walk', () => {
     expect(list.world.requests).toBeLessThan(5);
   });
 
+  test('is not begun for a reader who has left', async () => {
+    const list = sharedList(100);
+    const left = list.join({ signal: AbortSignal.abort(new Error('left')) });
+    await expect(left.next()).rejects.toThrow('left');
+    expect(list.world.requests).toBe(0);
+  });
+
   test('that fails fails for all readers, behind the pages before', async () => {
     const list = sharedList(100);
     list.world.onRead = () => (list.world.fails = list.world.requests === 3);

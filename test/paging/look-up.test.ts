@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import { MISSING_MS } from '../../src/paging/known-lists.ts';
 import { PageFailedError, type FetchPage } from '../../src/paging/page.ts';
-import { World } from './world.ts';
+import { walkList } from '../../src/paging/walk.ts';
+import { recordsOf, World } from './world.ts';
 
 const LIMIT = 12;
 
@@ -19,6 +20,16 @@ test('a record that fails with the fields of the lookup is returned with its fai
       expect(await world.find([2, 3, 999], { list })).toEqual([2, 3, undefined]);
     }
   }
+});
+
+test('a record that failed in a drain is not called missing', async () => {
+  const world = new World(80, { limit: LIMIT });
+  const fetchPage: FetchPage<number> = async (...request) => {
+    const page = await world.fetchPage(...request);
+    return { ...page, ids: page.ids.map((id) => (id === '40' ? null : id)) };
+  };
+  await recordsOf(walkList({ ...world.list, fetchPage }, { after: null }));
+  expect(await world.find([40])).toEqual([40]);
 });
 
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => from + at);

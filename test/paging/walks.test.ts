@@ -24,6 +24,10 @@ describe('the requests of a walk', () => {
       world.service.apply({ do: 'insert', at: 100, count: 1 });
       expect((await world.walk()).records).toEqual(world.service.shown);
       expect(world.maxInFlight).toBe(4);
+      world.maxInFlight = 0;
+      // Also from a cursor that no page of the index has.
+      await world.walk({ after: world.service.page(null, 15).endCursor, records: 300 });
+      expect(world.maxInFlight).toBe(4);
     },
   );
 
