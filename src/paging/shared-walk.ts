@@ -56,7 +56,7 @@ type SharedWalk<T> = (options: ReaderOptions) => Walk<T>;
 function shareWalk<T>(begin: (readers: WalkReaders) => Walk<T>, onEnd: () => void): SharedWalk<T> {
   const ending = new AbortController();
   const readers = new Set<Reader>();
-  /** The pages that were requested so far, and the end or the failure of the walk. */
+  /** What was requested so far: pages, and the end or the failure of the walk. */
   const pages: Promise<IteratorResult<T, void>>[] = [];
   const walk = begin({ signal: ending.signal, spend });
 
@@ -80,23 +80,15 @@ function shareWalk<T>(begin: (readers: WalkReaders) => Walk<T>, onEnd: () => voi
   async function* follow(reader: Reader, onLeft: () => void): Walk<T> {
     try {
       for (let at = 0; ; at += 1) {
-        const { done, value } = await Promise.race([reader.left, pageAt(at)]);
+        // The first reader who needs a page requests it.
+        const page = (pages[at] ??= walk.next());
+        const { done, value } = await Promise.race([reader.left, page]);
         if (done) return;
         yield value;
       }
     } finally {
       onLeft();
     }
-  }
-
-  /** Requests a page for the first reader who needs it. */
-  function pageAt(at: number): Promise<IteratorResult<T, void>> {
-    const known = pages[at];
-    if (known) return known;
-    const page = walk.next();
-    pages.push(page);
-    page.then(({ done }) => done && end(), end);
-    return page;
   }
 
   function spend(): void {
@@ -110,12 +102,8 @@ function shareWalk<T>(begin: (readers: WalkReaders) => Walk<T>, onEnd: () => voi
   function leave(reader: Reader, reason: unknown): void {
     if (!readers.delete(reader)) return;
     reader.leave(reason);
+    if (readers.size > 0) return;
     // Its requests end with the signal, and it gives back its slot when it is not read on.
-    if (readers.size === 0) end();
-  }
-
-  function end(): void {
-    if (ending.signal.aborted) return;
     ending.abort(WALK_LEFT);
     onEnd();
   }

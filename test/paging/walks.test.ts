@@ -233,23 +233,23 @@ const indexOf = (pages: number) => {
   return builder.finish()!;
 };
 
+const knownLists = (maxIds: number) =>
+  new KnownLists({ clock: new ManualClock(), maxIds, totalSeconds: 300 });
+const keep = (known: KnownLists, list: string, pages: number) =>
+  known.begin(list)(0, indexOf(pages));
+
 describe('the indexes of lists', () => {
   test('stay within INDEX_MAX_IDS: the least recently used is dropped, and a longer list has none', () => {
-    const start = (maxIds: number) => {
-      const known = new KnownLists({ clock: new ManualClock(), maxIds, totalSeconds: 300 });
-      const keep = (list: string, pages: number) => known.begin(list)(0, indexOf(pages));
-      return { known, keep };
-    };
-    const { known, keep } = start(1_000);
-    for (const list of ['a', 'b', 'c']) keep(list, 5);
+    const known = knownLists(1_000);
+    for (const list of ['a', 'b', 'c']) keep(known, list, 5);
     known.indexOf('a');
-    for (const list of ['d', 'e']) keep(list, 5);
+    for (const list of ['d', 'e']) keep(known, list, 5);
     const kept = ['a', 'b', 'c', 'd', 'e'].filter((list) => known.indexOf(list));
     expect(kept).toEqual(['a', 'd', 'e']);
-    keep('long', 30);
+    keep(known, 'long', 30);
     expect(known.indexOf('long')).toBeUndefined();
-    const none = start(0);
-    none.keep('a', 1);
-    expect(none.known.indexOf('a')).toBeUndefined();
+    const none = knownLists(0);
+    keep(none, 'a', 1);
+    expect(none.indexOf('a')).toBeUndefined();
   });
 });
