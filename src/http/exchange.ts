@@ -53,6 +53,8 @@ export class Exchange implements CallOrigin {
   budgetOwner: BudgetOwner = { name: '', mayDrain: false };
   /** For telemetry: the name of a trusted operation, or its id if it has none; empty for any other operation. */
   trustedName = '';
+  /** For telemetry: what was wrong with the credential; undefined if nothing was. */
+  refused: string | undefined;
   /** For telemetry: undefined until the operation is executed. */
   operationType: string | undefined;
   /** For telemetry: undefined until the first error of the answer. */

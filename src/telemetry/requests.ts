@@ -36,7 +36,7 @@ export function requestTelemetry(log: Logger, registry: Registry): ExchangeTelem
     },
     ended: (exchange, status) => {
       const { requestId, method, path, caller, cause, host = '' } = exchange;
-      const { operationType, trustedName } = exchange;
+      const { operationType, refused, trustedName } = exchange;
       const ms = performance.now() - cause!.begun;
       const outcome = outcomeOf(exchange, status);
       log[isProbe(path) ? 'debug' : 'info'](
@@ -50,6 +50,7 @@ export function requestTelemetry(log: Logger, registry: Registry): ExchangeTelem
           operationType,
           operation: trustedName || undefined,
           code: outcome === 'OK' ? undefined : outcome,
+          refused,
           // The one that ALLOWED_HOSTS may lack.
           host: status === 421 && HOST.test(host) ? host : undefined,
           // The operator chose the name of an API key. The subject of a token may be a person.

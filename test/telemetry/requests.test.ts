@@ -71,7 +71,7 @@ const USUAL = {
 /** Of a line about a request that executes nothing. */
 const NOTHING = { operationType: undefined };
 const STRANGER = { ...NOTHING, caller: undefined };
-const DENIED = { ...STRANGER, status: 401, code: 'UNAUTHENTICATED' };
+const DENIED = { ...STRANGER, status: 401, code: 'UNAUTHENTICATED', refused: 'no credential' };
 
 type Row = [
   name: string,
@@ -127,7 +127,7 @@ test.each<Row>([
   [
     'a caller with a wrong key',
     { query: 'mutation { nothing }', headers: { 'x-api-key': 'of Max' } },
-    DENIED,
+    { ...DENIED, refused: 'unknown API key' },
   ],
   ...['/x/health', '//health', '/health/', '/rsk_secret/max@example.com?of=Max'].map((path) =>
     get(path, DENIED),

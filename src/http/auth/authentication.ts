@@ -38,20 +38,24 @@ export async function authentication(
   );
   // Imported only if tokens are accepted: the libraries that read them take a visible part of the start.
   const personOf = jwt && (await import('./bearer-tokens.ts')).bearerTokenOwners(jwt, parts);
+  const refused = (exchange: Exchange, reason: string) => {
+    exchange.refused = reason;
+    return refusal();
+  };
   return (exchange) => {
     const key = apiKeys.length > 0 ? exchange.header('x-api-key') : undefined;
     const program = key === undefined ? undefined : programs.get(hashOf('sha256', key));
-    if (key !== undefined && !program) throw refusal();
+    if (key !== undefined && !program) throw refused(exchange, 'unknown API key');
     const authorization = personOf && exchange.header('authorization');
     if (authorization === undefined) {
-      if (!program) throw refusal();
+      if (!program) throw refused(exchange, 'no credential');
       return admit(exchange, program);
     }
     // RFC 6750, 2.1. The name of the scheme is case-insensitive (RFC 9110, 11.1).
     const [, token] = /^Bearer +([\w.~+/-]+=*)$/i.exec(authorization) ?? [];
-    if (token === undefined) throw refusal();
+    if (token === undefined) throw refused(exchange, 'not "Bearer <token>"');
     return personOf!(token, exchange).then((person) => {
-      if (!person) throw refusal();
+      if (!person) throw refused(exchange, 'bearer token');
       return admit(exchange, program ? onBehalf(program, person) : person);
     });
   };
@@ -65,7 +69,7 @@ function refusalOf(hasApiKeys: boolean, hasTokens: boolean): () => GraphQLError 
   ].flat();
   const message =
     `This request has no credential that is valid for this gateway now. Send ${ways.join(', or ')}. ` +
-    'If a token is refused again, the operator of this gateway finds the reason in the log.';
+    'If it is refused again, the operator of this gateway finds the reason in the log.';
   // At least one challenge is required (RFC 9110, 11.6.1). No registered scheme exists for API keys.
   const challenge = `${hasTokens ? 'Bearer' : 'ApiKey'} realm="recruiting-subgraph"`;
   const http = { status: 401, headers: { 'www-authenticate': challenge } };

@@ -235,6 +235,12 @@ test('the reason for refusing a token is logged, and not its content', async () 
     const line = gateway.logged.findLast(({ msg }) => msg === 'a bearer token was refused');
     expect(line).toMatchObject({ requestId: expect.any(String), ...reason });
   }
+  await gateway.fetch('/graphql', post({ query: ME }, { authorization: 'Token of-max' }));
+  const lines = gateway.logged.filter(({ msg }) => msg === 'request');
+  expect(lines.slice(-2)).toMatchObject([
+    { refused: 'bearer token' },
+    { refused: 'not "Bearer <token>"' },
+  ]);
 });
 
 test('of two credentials of one kind neither is accepted, none is read from the address, and no body is awaited', async () => {
