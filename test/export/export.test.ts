@@ -36,7 +36,7 @@ const SDL = `
 const PEOPLE = [
   { id: '1', firstName: '=HYPERLINK("http://x")', salary: -5, active: false, tags: ['a', 'b'] },
   { id: '2', firstName: 'Ann, "A"\nB', salary: 12.5, home: { city: 'Bern', lines: ['x'] } },
-  { id: '3', firstName: '-2+3', salary: rawJson('12345678901234567891'), tags: [] },
+  { id: '3', firstName: '-2+3', salary: rawJson('-12345678901234567891'), tags: [] },
   { id: '4', firstName: '@SUM(A1)', broken: 'yes' },
 ];
 const MEMBERS = Array.from({ length: 60 }, (_, id) =>
@@ -88,12 +88,12 @@ const run = (field: string, fields: string, options = '', env = {}) => {
 const CSV = `id,firstName,salary,active,tags,home
 1,"'=HYPERLINK(""http://x"")",-5,false,"[""a"",""b""]",
 2,"Ann, ""A""\nB",12.5,,,"{""city"":""Bern"",""lines"":[""x""]}"
-3,'-2+3,12345678901234567891,,[],
+3,'-2+3,-12345678901234567891,,[],
 4,'@SUM(A1),,,,
 `;
 const SALARIES = `{"salary":-5,"home":null}
 {"salary":12.5,"home":{"city":"Bern"}}
-{"salary":12345678901234567891,"home":null}
+{"salary":-12345678901234567891,"home":null}
 `;
 const lineOf = (record: object) => `${JSON.stringify(record)}\n`;
 const IN_PARTS = MEMBERS.map(lineOf).join('');
