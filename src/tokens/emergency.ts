@@ -9,7 +9,7 @@ import {
 import { join } from 'node:path';
 import type { Sealer } from './seal.ts';
 import type { State } from './state.ts';
-import { openState, sealState, StoreUnavailable } from './store.ts';
+import { StoreUnavailable } from './store.ts';
 
 /**
  * The folder for pairs that were received and are not in the store yet, each in a file of its own. Whoever has saved what
@@ -50,7 +50,7 @@ export function emergencyIn(folder: string, sealer: Sealer): Emergency {
       try {
         mkdirSync(folder, { recursive: true, mode: 0o700 });
         // A crash leaves either the whole file or none of this name.
-        writeFileSync(`${path}.part`, sealState(received, sealer), { mode: 0o600, flush: true });
+        writeFileSync(`${path}.part`, sealer.seal(received), { mode: 0o600, flush: true });
         renameSync(`${path}.part`, path);
         return true;
       } catch {
@@ -81,7 +81,7 @@ function filesIn(folder: string): string[] {
 
 function open(path: string, sealer: Sealer): Unsaved | undefined {
   try {
-    return { path, received: openState(readFileSync(path, 'utf8'), sealer) };
+    return { path, received: sealer.open(readFileSync(path, 'utf8')) };
   } catch (error) {
     const { code, message: why } = error as Error & { code?: string };
     // Another process of this folder has saved its pair since the folder was listed.

@@ -57,14 +57,9 @@ export class TokenKeeper extends TokenHolder {
 
   /** The newest access token; a promise of it until the first import is over. @throws a coded error without one */
   token(): AccessToken | Promise<AccessToken> {
-    const { state } = this;
-    return state ? tokenOf(state) : this.#patiently(this.#firstToken());
-  }
-
-  async #firstToken(): Promise<AccessToken> {
-    await this.#firstImport;
-    await this.look();
-    return tokenOf(this.#held());
+    if (this.state) return tokenOf(this.state);
+    const read = this.#firstImport.then(() => this.look());
+    return this.#patiently(read.then(() => tokenOf(this.#held())));
   }
 
   #held(): State {

@@ -1,6 +1,6 @@
 import type { Client, ClientConfig, DatabaseError } from 'pg';
 import type { Sealer } from './seal.ts';
-import { openState, sealState, StoreUnavailable, type Reading, type TokenStore } from './store.ts';
+import { StoreUnavailable, type Reading, type TokenStore } from './store.ts';
 
 /**
  * A store that replicas share. Nothing is kept in a session, so a transaction pooler may be between. Each transaction has
@@ -29,9 +29,9 @@ export function openPostgresStore(url: string, sealer: Sealer): TokenStore {
         transaction(async (run) => {
           // Without a row, `FOR UPDATE` would lock nothing, and two first imports would both succeed.
           await run(INSERT);
-          const { state, now } = await found(run, sealer, `${READ} FOR UPDATE`);
+          const { state, now } = await found(run, sealer, LOCK);
           const { next, result } = rule(state, now);
-          if (next) await run(WRITE, [sealState(next, sealer)]);
+          if (next) await run(WRITE, [sealer.seal(next)]);
           return result;
         });
       return once().catch(async (error: unknown) => {
@@ -45,7 +45,9 @@ export function openPostgresStore(url: string, sealer: Sealer): TokenStore {
 }
 
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now';
-const READ = `SELECT sealed, ${NOW} FROM recruiting_tokens`;
+// One row, also where the table has none.
+const READ = `SELECT (SELECT sealed FROM recruiting_tokens) AS sealed, ${NOW}`;
+const LOCK = `SELECT sealed, ${NOW} FROM recruiting_tokens FOR UPDATE`;
 const READ_NOTHING = `SELECT NULL AS sealed, ${NOW}`;
 const INSERT = 'INSERT INTO recruiting_tokens VALUES (1, NULL) ON CONFLICT DO NOTHING';
 const WRITE = 'UPDATE recruiting_tokens SET sealed = $1';
@@ -55,10 +57,9 @@ const CREATE = `
   CREATE TABLE IF NOT EXISTS recruiting_tokens (id int PRIMARY KEY CHECK (id = 1), sealed text)`;
 
 async function found(run: Run, sealer: Sealer, text: string): Promise<Reading> {
-  const rows = await run(text);
-  const [row = (await run(READ_NOTHING))[0]] = rows;
+  const [row] = await run(text);
   const { sealed, now } = row as { sealed: string | null; now: number };
-  return { state: sealed === null ? null : openState(sealed, sealer), now };
+  return { state: sealed === null ? null : sealer.open(sealed), now };
 }
 
 type Run = (text: string, values?: readonly string[]) => Promise<readonly object[]>;

@@ -1,11 +1,13 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { OperatorMistake } from '../errors.ts';
+import { parseJson } from './pair.ts';
+import { VERSION, type State } from './state.ts';
 
-/** Encrypts what is kept at rest: AES-256-GCM with a random nonce for each text. */
+/** Encrypts the state where it is kept at rest: AES-256-GCM with a random nonce for each text. */
 export interface Sealer {
-  seal(text: string): string;
+  seal(state: State): string;
   /** @throws OperatorMistake if it was encrypted with a key that was not given; no error contains the text */
-  open(sealed: string): string;
+  open(sealed: string): State;
 }
 
 const PLAIN = 'plain:';
@@ -15,22 +17,25 @@ const KIND = 'aes-256-gcm';
 export function createSealer(keys: readonly Uint8Array[]): Sealer {
   const [newest] = keys;
   return {
-    seal: (text) => (newest ? encrypt(text, newest) : PLAIN + text),
+    seal: (state) => {
+      const text = JSON.stringify(state);
+      return newest ? encrypt(text, newest) : PLAIN + text;
+    },
     open: (sealed) => {
-      if (sealed.startsWith(PLAIN)) return sealed.slice(PLAIN.length);
-      const [kind, ...parts] = sealed.split(':');
-      if (kind !== KIND || parts.length !== 3) throw new Error('the token store is damaged');
-      for (const key of keys) {
-        const text = decrypt(key, parts);
-        if (text !== undefined) return text;
-      }
-      const why = newest
-        ? 'with a key that is not among the keys that are set, or were altered'
-        : 'and no key is set';
-      throw new OperatorMistake(`the tokens are encrypted ${why}. ${SET_KEY}`);
+      const isPlain = sealed.startsWith(PLAIN);
+      const state = parseJson(isPlain ? sealed.slice(PLAIN.length) : decrypt(sealed, keys));
+      const version = (state as Partial<State> | null | undefined)?.version;
+      if (version === VERSION) return state as State;
+      throw new Error(
+        typeof version === 'number'
+          ? `the token store was written by another version of this program (document ${String(version)}, this one reads ${VERSION}): run that version`
+          : DAMAGED,
+      );
     },
   };
 }
+
+const DAMAGED = 'the token store is damaged';
 
 const SET_KEY =
   'It was left as it is. Set TOKEN_STORE_KEY (in a program: `keys`) as the other processes have it. While the key is being ' +
@@ -44,14 +49,22 @@ function encrypt(text: string, key: Uint8Array): string {
   return [KIND, ...parts.map((part) => part.toString('base64'))].join(':');
 }
 
-/** @returns undefined if it was encrypted with another key, or altered */
-function decrypt(key: Uint8Array, parts: readonly string[]): string | undefined {
+function decrypt(sealed: string, keys: readonly Uint8Array[]): string {
+  const [kind, ...parts] = sealed.split(':');
+  if (kind !== KIND || parts.length !== 3) throw new Error(DAMAGED);
   const [nonce, tag, text] = parts.map((part) => Buffer.from(part, 'base64'));
-  try {
-    const decipher = createDecipheriv(KIND, key, nonce!, { authTagLength: 16 });
-    decipher.setAuthTag(tag!);
-    return Buffer.concat([decipher.update(text!), decipher.final()]).toString('utf8');
-  } catch {
-    return undefined;
+  for (const key of keys) {
+    try {
+      const decipher = createDecipheriv(KIND, key, nonce!, { authTagLength: 16 });
+      decipher.setAuthTag(tag!);
+      return Buffer.concat([decipher.update(text!), decipher.final()]).toString('utf8');
+    } catch {
+      // It was encrypted with another key, or altered.
+    }
   }
+  const why =
+    keys.length > 0
+      ? 'with a key that is not among the keys that are set, or were altered'
+      : 'and no key is set';
+  throw new OperatorMistake(`the tokens are encrypted ${why}. ${SET_KEY}`);
 }

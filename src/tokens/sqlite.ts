@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { OperatorMistake } from '../errors.ts';
 import type { Sealer } from './seal.ts';
 import type { State } from './state.ts';
-import { openState, sealState, StoreUnavailable, type TokenStore } from './store.ts';
+import { StoreUnavailable, type TokenStore } from './store.ts';
 
 /** The types of NFS, CIFS and SMB (statfs(2)): locks do not hold there. */
 const NETWORK = new Set([0x6969, 0xff534d42, 0xfe534d42, 0x517b]);
@@ -46,7 +46,7 @@ export function openSqliteStore(
   const isThere = () => memory !== undefined || statSync(path, MAY_BE_MISSING) !== undefined;
   const stateIn = (database: DatabaseSync): State | null => {
     const sealed = database.prepare(READ).get()?.['sealed'];
-    return typeof sealed === 'string' ? openState(sealed.trimEnd(), sealer) : null;
+    return typeof sealed === 'string' ? sealer.open(sealed.trimEnd()) : null;
   };
   return {
     description: `sqlite:${path}`,
@@ -59,7 +59,7 @@ export function openSqliteStore(
           try {
             const { next, result } = rule(stateIn(database), now());
             if (next) {
-              const sealed = sealState(next, sealer);
+              const sealed = sealer.seal(next);
               const length = Math.ceil(sealed.length / BLOCK) * BLOCK;
               database.prepare(WRITE).run(sealed.padEnd(length));
             }

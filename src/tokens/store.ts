@@ -1,7 +1,5 @@
 import { OperatorError, OperatorMistake } from '../errors.ts';
-import { parseJson } from './pair.ts';
-import type { Sealer } from './seal.ts';
-import { VERSION, type Rule, type State } from './state.ts';
+import type { Rule, State } from './state.ts';
 
 /**
  * Where the state is kept: SQLite for one machine, PostgreSQL for many. A store knows no rules, and holds nothing open
@@ -46,15 +44,13 @@ export function storeError(
 ): OperatorError {
   if (cause instanceof OperatorError) return cause;
   const why = `The token store cannot be used (${description}): ${(cause as Error).message}`;
-  const text = cause instanceof OperatorMistake ? why : `${why}. ${stepAfter(cause)}`;
-  return new OperatorError('INTERNAL_SERVER_ERROR', text, { cause });
-}
-
-function stepAfter(error: unknown): string {
-  return error instanceof StoreUnavailable
-    ? 'Check its address, its permissions, and the disk or the database server. Running processes serve with the tokens that they have.'
-    : 'It was left as it is. Check its address. If it is damaged, move the file away (PostgreSQL: DELETE FROM recruiting_tokens): a ' +
+  const step =
+    cause instanceof StoreUnavailable
+      ? 'Check its address, its permissions, and the disk or the database server. Running processes serve with the tokens that they have.'
+      : 'It was left as it is. Check its address. If it is damaged, move the file away (PostgreSQL: DELETE FROM recruiting_tokens): a ' +
         'process that runs saves its pair again, and a start saves one that is in an emergency file.';
+  const text = cause instanceof OperatorMistake ? why : `${why}. ${step}`;
+  return new OperatorError('INTERNAL_SERVER_ERROR', text, { cause });
 }
 
 /** @throws OperatorMistake if what a store has belongs to another service */
@@ -63,21 +59,5 @@ export function checkService(state: State | null, serviceUrl: string): void {
   throw new OperatorMistake(
     `it belongs to ${state.service}, and this process to ${serviceUrl}. It was not changed. Correct the address of the service, ` +
       'or that of the store.',
-  );
-}
-
-export function sealState(state: State, sealer: Sealer): string {
-  return sealer.seal(JSON.stringify(state));
-}
-
-/** @throws Error for the operator; the store is left as it is */
-export function openState(sealed: string, sealer: Sealer): State {
-  const state = parseJson(sealer.open(sealed)) as State | null | undefined;
-  const version: unknown = state?.version;
-  if (state && version === VERSION) return state;
-  throw new Error(
-    typeof version === 'number'
-      ? `the token store was written by another version of this program (document ${version}, this one reads ${VERSION}): run that version`
-      : 'the token store is damaged',
   );
 }
