@@ -421,12 +421,12 @@ test.each<Row>([
       'an emergency file that cannot be opened may hold the newest pair: nothing is sent until it is gone',
     happens: [
       ({ emergency }) => writeFileSync(emergency.pathOf({ ...usualSet, generation: 3 }), 'damaged'),
-      20 * HOUR,
+      [20 * HOUR, ask, 1_000],
       seesTroubles,
       ({ emergency }) => rmSync(emergency.pathOf({ ...usualSet, generation: 3 })),
       HOUR,
     ],
-    seen: [['late'], sends(2)],
+    seen: [gets('INTERNAL_SERVER_ERROR'), ['late'], sends(2)],
     alarms: [/unsaved-.* may hold the newest pair, and cannot be read/],
   },
   {
