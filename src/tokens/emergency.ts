@@ -35,7 +35,7 @@ export const NO_EMERGENCY: Emergency = {
 };
 
 /** What a file holds. If it cannot be opened, it may be the newest pair, so nothing may be sent. */
-export type Unsaved =
+type Unsaved =
   | { readonly path: string; readonly received: State }
   | { readonly path: string; readonly why: string };
 

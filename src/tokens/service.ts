@@ -44,7 +44,7 @@ export type Verdict =
   | { readonly kind: 'refused'; readonly detail: string }
   | { readonly kind: 'unclear'; readonly why: string };
 
-export interface ServiceAddress {
+interface ServiceAddress {
   readonly baseUrl: string;
   /** Value of `User-Agent` and `Api-User-Agent`. */
   readonly agent: string;
@@ -88,8 +88,6 @@ export function tokenService({ baseUrl, agent, http, answerMs }: ServiceAddress)
     },
   } satisfies TokenService;
 }
-
-export type RecruitingTokens = ReturnType<typeof tokenService>;
 
 const QUERY = '{"query":"{ __typename }"}';
 const JSON_TYPES = { 'content-type': 'application/json', accept: 'application/json' };

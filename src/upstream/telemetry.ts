@@ -10,7 +10,7 @@ export interface UpstreamTelemetry {
   breakerClosed(downMs: number): void;
 }
 
-export interface ReportedRequest {
+interface ReportedRequest {
   /** Headers to send with the request. */
   readonly headers: Readonly<Record<string, string>>;
   /** @param error why the answer was missing or unusable; contains nothing that the service wrote */
