@@ -46,6 +46,21 @@ test.each(KINDS)(
   },
 );
 
+test('a record that was pushed out of its page is found behind it', async () => {
+  const world = new World(137);
+  const after = await cursorOf(world, 5, 0);
+  world.service.apply({ do: 'insert', at: 0, count: 20 });
+  expect((await world.read({ first: 1, after })).records).toEqual([6]);
+});
+
+test('a record behind a cursor that the service refuses is not looked for in the whole list', async () => {
+  const world = new World(4_000, { kind: 'record' });
+  const after = await cursorOf(world, 2_005, 2_000);
+  world.remove(1_999, 2_005);
+  const reading = () => expect(world.read({ first: 1, after })).rejects.toThrow(/start anew/);
+  expect(await world.costOf(reading)).toBeLessThanOrEqual(23);
+});
+
 test('a cursor that the service refuses is not needed if the record is found without it; otherwise its error says what to do', async () => {
   const world = new World(137, { kind: 'record' });
   const cursor = await cursorOf(world, 55, 50);
