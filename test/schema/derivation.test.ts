@@ -84,6 +84,8 @@ test.each([
         },
   );
   expect(summary(report!)).toContain(hint);
+  // The name is Relay's, though all lists are nested.
+  expect(serve(query).schema.getType('UpstreamPageInfo')).toBeDefined();
 });
 
 const byId = (field: string | null) => ({ types: { Job: { byId: field } } });
@@ -258,7 +260,7 @@ test.each<[overrides: object, says: string]>([
   [{ feilds: {} }, '→ at feilds'],
   [ofJobs({ all: 'x' }), '→ at fields.Query.jobs.all'],
   [
-    ofField('Query.nobody', {}),
+    ofField('Query.nobody', { skip: true }),
     'Query.nobody: nothing is derived from it, because there is no such',
   ],
   [ofField('Query.one', { page: 3 }), 'fields.Query.one: nothing is derived from it'],
