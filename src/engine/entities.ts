@@ -6,7 +6,7 @@ import type { Call } from './call.ts';
 import { isJsonObject } from './json.ts';
 import type { PreparedOperation } from './prepared-operation.ts';
 import { idTypeOf, readId, recordLoader, type LoadRecord } from './records.ts';
-import { argumentsReader, selectionsBelow, type SelectedField } from './selected-fields.ts';
+import { argumentsOf, selectionsBelow, type SelectedField } from './selected-fields.ts';
 import { failed } from './service-answer.ts';
 import type { Shared } from './shared.ts';
 import { fragmentNode } from './syntax.ts';
@@ -24,10 +24,11 @@ export function recordField(
   entity: Entity,
   selected: SelectedField,
 ): AnswerField {
-  const argumentsFor = argumentsReader(shared, shared.schema.getQueryType()!.name, selected);
+  const query = shared.schema.getQueryType()!.name;
   const load = recordLoader(shared, prepared, entity, selectionsBelow(selected));
   return async (call) => {
-    const id = readId(argumentsFor(call.variables.values)['id'], entity);
+    const args = argumentsOf(shared, query, selected, call.variables.values);
+    const id = readId(args['id'], entity);
     if (id === undefined) throw codedError('BAD_USER_INPUT', wrongId(entity));
     return load(call, id);
   };
@@ -40,7 +41,7 @@ export function entitiesField(
   entities: readonly Entity[],
   selected: SelectedField,
 ): AnswerField {
-  const argumentsFor = argumentsReader(shared, shared.schema.getQueryType()!.name, selected);
+  const query = shared.schema.getQueryType()!.name;
   const byType = new Map(entities.map((entity) => [entity.type.name, entity]));
   const selections = selectionsBelow(selected);
   const loaders = new Map<Entity, LoadRecord>();
@@ -64,7 +65,7 @@ export function entitiesField(
   };
 
   return async (call) => {
-    const args = argumentsFor(call.variables.values);
+    const args = argumentsOf(shared, query, selected, call.variables.values);
     const representations = args['representations'] as readonly unknown[];
     call.references.count += representations.length;
     if (call.references.count > MAX_REFERENCES) throw tooMany();

@@ -27,26 +27,23 @@ export function identityOf(
   selections: readonly SelectionNode[],
 ): Identity {
   if (identity === undefined) return { selections: [], of: () => null };
-  if (isObjectType(nodeType) && selections.some((selection) => isPlain(selection, identity))) {
-    const of = (record: unknown) =>
-      isJsonObject(record) ? identityText(nodeType, record[identity]) : null;
-    return { selections: [], of };
-  }
+  const isSelected =
+    isObjectType(nodeType) && selections.some((selection) => isPlain(selection, identity));
   const all = objectTypesOf(schema, nodeType)
     .filter((type) => idOf(type, identity))
-    .map((type) => ({ type, key: `_rs_${type.name}_key0` }));
+    .map((type) => ({ type, key: isSelected ? identity : `_rs_${type.name}_key0` }));
   const fields = all.map(({ type, key }) => {
     const field = fieldNode(identity, { alias: key });
     return type === nodeType ? field : fragmentNode(type.name, [field]);
   });
   return {
-    selections: fields,
+    selections: isSelected ? [] : fields,
     of: (record) => {
       const found = isJsonObject(record) && all.find(({ key }) => record[key] !== undefined);
       if (!found) return null;
       const { [found.key]: value } = record;
       // JSON.stringify leaves it out. To delete it would make each record a dictionary, which is slow to write.
-      record[found.key] = undefined;
+      if (!isSelected) record[found.key] = undefined;
       return identityText(found.type, value);
     },
   };
@@ -55,12 +52,8 @@ export function identityOf(
 /** Returns `Type:value`; null without a value. */
 export function identityText({ name }: GraphQLCompositeType, value: unknown): string | null {
   if (value === null || value === undefined) return null;
-  return `${name}:${textOf(value)}`;
-}
-
-/** A long integer is an object too: see json.ts. */
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  // A long integer is an object too: see json.ts.
+  return `${name}:${typeof value === 'string' ? value : JSON.stringify(value)}`;
 }
 
 function isPlain(selection: SelectionNode, name: string): boolean {

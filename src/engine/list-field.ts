@@ -19,16 +19,17 @@ import { connectionShape, type ConnectionShape } from './connection-shape.ts';
 import { listPages, type ListPages, type Reading } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
 import type { NestedFiller, Parent, PreparedOperation } from './prepared-operation.ts';
-import { argumentsReader, selectionsBelow, type SelectedField } from './selected-fields.ts';
+import { argumentsOf, selectionsBelow, type SelectedField } from './selected-fields.ts';
 import { failed } from './service-answer.ts';
 import type { Shared } from './shared.ts';
+import type { Part, Streamable } from './stream.ts';
 
 /** An `all…` or `…Connection` field of an operation. Compiled once, answered in every call. */
-export class ListField implements NestedFiller {
+export class ListField implements NestedFiller, Streamable {
   readonly key: string;
   readonly #shared: Shared;
   readonly #adapter: Adapter;
-  readonly #argumentsFor: ReturnType<typeof argumentsReader>;
+  readonly #field: SelectedField;
   /** Undefined for an `all…` field. */
   readonly #connection: ConnectionShape | undefined;
   readonly #pages: ListPages;
@@ -36,13 +37,13 @@ export class ListField implements NestedFiller {
   constructor(
     shared: Shared,
     prepared: PreparedOperation,
-    { adapter, kind, parent }: DerivedList,
+    { adapter, kind }: DerivedList,
     field: SelectedField,
   ) {
     this.key = field.key;
     this.#shared = shared;
     this.#adapter = adapter;
-    this.#argumentsFor = argumentsReader(shared, parent, field);
+    this.#field = field;
     if (kind === 'connection') {
       const types = { ...adapter.connection!, pageInfo: shared.served.pageInfo };
       this.#connection = connectionShape(field, types, prepared.fragments);
@@ -60,8 +61,7 @@ export class ListField implements NestedFiller {
       : this.#collect(list, requester);
   }
 
-  /** Drains a list of the root, with the text of each page and its errors, for a stream. */
-  async *parts(call: Call): AsyncGenerator<DrainedPart, void, undefined> {
+  async *parts(call: Call): AsyncGenerator<Part, void, undefined> {
     const list = this.#open(call);
     let drained = 0;
     for await (const page of this.#drain(list, call, { isStream: true })) {
@@ -70,19 +70,18 @@ export class ListField implements NestedFiller {
       const errors = errorsIn(page, drained);
       drained += count;
       const resumeAfter = cursorAt(list.nameInCursors, endOf(page)!);
-      yield { count, text: textOf(page), errors, resumeAfter };
+      yield { count, items: [textOf(page)], errors, extensions: { resumeAfter } };
     }
   }
 
   /** @param parent of a nested list @throws BAD_USER_INPUT */
   #open(requester: Requester, parent?: Parent): OpenedList {
-    const { variables } = requester;
-    const args = this.#argumentsFor(variables.values);
+    const { parent: type, name: field } = this.#adapter;
+    const args = argumentsOf(this.#shared, type, this.#field, requester.variables.values);
     const filters = this.#adapter.filters
       .map(({ name, defaultValue }) => [name, args[name], defaultValue] as const)
       .filter(([, value, byDefault]) => !isDeepStrictEqual(value, byDefault));
-    const { parent: type, name } = this.#adapter;
-    const list = parent ? `${type}.${name}(${JSON.stringify(parent.id ?? null)})` : name;
+    const list = parent ? `${type}.${field}(${JSON.stringify(parent.id ?? null)})` : field;
     // Null counts as absent in cursors only: a Relay client sends an unused variable as null.
     const inCursors = filters.filter(([, value]) => value !== null);
     return {
@@ -121,12 +120,20 @@ export class ListField implements NestedFiller {
     return { limit: limit ?? undefined, position };
   }
 
-  /** Walks a nested list, or, together with equal walks and in its turn, a list of the root. */
+  /**
+   * Walks a nested list, or, together with equal walks and in its turn, a list of the root.
+   *
+   * @param name names equal walks; undefined: it is shared with nobody
+   */
   #walk(
     pages: ListPages,
     list: OpenedList,
     requester: Requester,
-    { name, position = null, limit }: ListWalk,
+    {
+      name,
+      position = null,
+      limit,
+    }: { name: string | undefined; position?: Position | null; limit?: number | undefined },
   ): WalkedPages<ListRecord> {
     if (list.parent) return walkBehind(pages.listFor(requester, list), position, limit);
     const { caller, operation, signal } = requester;
@@ -197,7 +204,8 @@ export class ListField implements NestedFiller {
     return { value: JsonText.of(text), errors: [...ofTotals, ...shape.errorsIn(connection)] };
   }
 
-  async #total(list: OpenedList, requester: Requester): Promise<Total> {
+  /** @returns null, with errors, if it could not be counted */
+  async #total(list: OpenedList, requester: Requester) {
     try {
       if (this.#adapter.count !== undefined) {
         const { count } = await this.#pages.bare.listFor(requester, list).fetchPage(null, 1);
@@ -229,36 +237,14 @@ export class ListField implements NestedFiller {
   }
 }
 
-interface ListWalk {
-  /** Names equal walks; undefined: it is shared with nobody. */
-  readonly name: string | undefined;
-  readonly position?: Position | null;
-  readonly limit?: number | undefined;
-}
-
 const NOTHING = { edges: [], hasNextPage: false, hasPreviousPage: false };
 const NO_TOTAL = { total: null, failure: [] };
-
-interface Total {
-  /** Null if it could not be counted. */
-  readonly total: number | null;
-  readonly failure: readonly AnswerError[];
-}
 
 /** A list with the arguments of one call. */
 interface OpenedList extends Reading {
   /** The same in its cursors, where a filter that is null counts as absent. */
   readonly nameInCursors: string;
   readonly args: Readonly<Record<string, unknown>>;
-}
-
-interface DrainedPart {
-  readonly count: number;
-  /** The records as JSON, with commas between them. */
-  readonly text: Buffer;
-  readonly errors: readonly AnswerError[];
-  /** The cursor of the last record: a caller whose connection breaks goes on behind it. */
-  readonly resumeAfter: string;
 }
 
 /** By the offsets of a page: the readers of a walk share its text. */

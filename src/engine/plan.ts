@@ -4,6 +4,7 @@ import {
   type DocumentNode,
   type OperationDefinitionNode,
 } from 'graphql';
+import { streamAt } from '../schema/incremental-directives.ts';
 import { errorsBelow, type Answer, type AnswerError, type FieldValue } from './answer.ts';
 import type { Call } from './call.ts';
 import { entitiesField, recordField } from './entities.ts';
@@ -14,7 +15,7 @@ import { prepareOperation, type PreparedOperation } from './prepared-operation.t
 import { selectedFields, selectedNow, type SelectedField } from './selected-fields.ts';
 import { failed } from './service-answer.ts';
 import type { Shared } from './shared.ts';
-import { streamedLists, streamOperation, type Payload } from './stream.ts';
+import { streamOperation, type Payload } from './stream.ts';
 
 /*
  * How an operation is compiled once and answered as plain objects and texts
@@ -117,7 +118,12 @@ export function compile(
       }
     },
     stream: (call) => {
-      const streams = streamedLists(selectedNow(fields, call.variables.values), derived, call);
+      const { values } = call.variables;
+      const streams = selectedNow(fields, values).flatMap(({ key, uses }) => {
+        const list = derived.get(key);
+        const stream = uses.map(({ node }) => streamAt(node, values)).find((each) => each);
+        return stream && list instanceof ListField ? [{ key, list, ...stream }] : [];
+      });
       if (streams.length === 0) return undefined;
       const streamed = new Set(streams.map(({ key }) => key));
       return streamOperation(streams, call, () => answer(call, streamed));

@@ -1,6 +1,5 @@
 import {
   getOperationAST,
-  Kind,
   OperationTypeNode,
   TypeInfo,
   visit,
@@ -17,7 +16,7 @@ import type { FieldValue } from './answer.ts';
 import type { Requester } from './call.ts';
 import { underConditions, type SelectedField } from './selected-fields.ts';
 import type { Shared } from './shared.ts';
-import { fieldNode, keyOf } from './syntax.ts';
+import { fieldNode, fragmentNode, keyOf } from './syntax.ts';
 
 /**
  * An operation of which the parts can be sent to the service, still under served names. Fragments stay as they were
@@ -92,22 +91,12 @@ function rewrite(
         leave: (node) => {
           const list = derived.get(`${types.getParentType()!.name}.${node.name.value}`);
           if (!list || !('adapter' in list) || list.parent === root) return undefined;
-          const placeholder = placeholderFor(node);
+          // The key in the answer stays where the caller selected it, under the caller's conditions.
+          const key = fieldNode('__typename', { alias: keyOf(node) });
+          const placeholder = { ...key, directives: node.directives ?? [] };
           nested.set(placeholder, { derived: list, node });
-          return placeholder;
-        },
-      },
-      SelectionSet: {
-        leave: (node) => {
-          const ids = new Map<string, FieldNode>();
-          for (const selection of node.selections) {
-            const field = selection.kind === Kind.FIELD ? nested.get(selection) : undefined;
-            if (!field) continue;
-            const { parent } = field.derived;
-            ids.set(parent, fieldNode('id', { alias: parentIdKey(parent) }));
-          }
-          if (ids.size === 0) return undefined;
-          return { ...node, selections: [...node.selections, ...ids.values()] };
+          const id = fieldNode('id', { alias: parentIdKey(list.parent) });
+          return fragmentNode(undefined, [placeholder, id]);
         },
       },
     }),
@@ -117,12 +106,6 @@ function rewrite(
 /** The key under which the id of a parent is selected. It names the type: ids of two types may differ in theirs. */
 export function parentIdKey(type: string): string {
   return `_rs_${type}_id`;
-}
-
-/** The key in the answer stays where the caller selected it, under the caller's conditions. */
-function placeholderFor(node: FieldNode): FieldNode {
-  const { directives = [] } = node;
-  return { ...fieldNode('__typename', { alias: keyOf(node) }), directives };
 }
 
 function isAllowed(mutations: AllowedMutations, field: string): boolean {

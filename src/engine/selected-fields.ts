@@ -39,20 +39,17 @@ export function selectedFields(
 
 /** Groups the fields that are selected below a field. */
 export function fieldsBelow({ uses }: SelectedField, fragments: Fragments) {
-  const sets = uses.map(({ node, conditions }) => ({
-    selections: node.selectionSet?.selections ?? [],
-    conditions,
-  }));
+  const sets = uses.map(({ node, conditions }) => {
+    return { selections: node.selectionSet?.selections ?? [], conditions };
+  });
   return grouped(sets, fragments);
 }
 
-interface ConditionalSelections {
-  readonly selections: readonly SelectionNode[];
-  readonly conditions: FieldUse['conditions'];
-}
-
 function grouped(
-  sets: readonly ConditionalSelections[],
+  sets: readonly {
+    readonly selections: readonly SelectionNode[];
+    readonly conditions: FieldUse['conditions'];
+  }[],
   fragments: Fragments,
 ): readonly SelectedField[] {
   const fields = new Map<string, SelectedField & { readonly uses: FieldUse[] }>();
@@ -64,43 +61,38 @@ function grouped(
     on: string | undefined,
   ): void => {
     for (const selection of selections) {
-      const own = selection.directives?.filter(isCondition) ?? [];
-      const conditions = own.length > 0 ? [...outer, ...own] : outer;
+      const conditions = [...outer, ...(selection.directives?.filter(isCondition) ?? [])];
       if (selection.kind === Kind.FIELD) {
         const key = keyOf(selection);
-        const use = { node: selection, conditions, on };
-        const known = fields.get(key);
-        if (known) known.uses.push(use);
-        else fields.set(key, { key, name: selection.name.value, uses: [use] });
+        const field = fields.get(key) ?? { key, name: selection.name.value, uses: [] };
+        field.uses.push({ node: selection, conditions, on });
+        fields.set(key, field);
         continue;
       }
-      if (selection.kind === Kind.INLINE_FRAGMENT) {
-        const type = selection.typeCondition?.name.value ?? on;
-        collect(selection.selectionSet.selections, conditions, type);
-        continue;
-      }
-      const fragment = fragments.get(selection.name.value);
+      const isSpread = selection.kind === Kind.FRAGMENT_SPREAD;
+      const fragment = isSpread ? fragments.get(selection.name.value) : selection;
       // Before validation, a document may spread one that it does not have.
       if (!fragment) continue;
-      if (conditions.length === 0) {
+      if (isSpread && conditions.length === 0) {
         if (entered.has(selection.name.value)) continue;
         entered.add(selection.name.value);
       }
-      collect(fragment.selectionSet.selections, conditions, fragment.typeCondition.name.value);
+      const type = fragment.typeCondition?.name.value ?? on;
+      collect(fragment.selectionSet.selections, conditions, type);
     }
   };
   for (const { selections, conditions } of sets) collect(selections, conditions, undefined);
   return [...fields.values()];
 }
 
-/** Reads the arguments of a field, for the values of the variables. @param parent the type that has the field */
-export function argumentsReader(
+/** Returns the arguments of a field. @param parent the type that has the field @param values of the variables */
+export function argumentsOf(
   { schema }: { readonly schema: GraphQLSchema },
   parent: string,
   { name, uses }: SelectedField,
-): (values: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>> {
-  const definition = fieldAt(schema, parent, name)!;
-  return (values) => getArgumentValues(definition, uses[0]!.node, values);
+  values: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
+  return getArgumentValues(fieldAt(schema, parent, name)!, uses[0]!.node, values);
 }
 
 /** Returns the fields that `@skip` and `@include` select. @param values of the variables */

@@ -1,8 +1,5 @@
-import { streamAt } from '../schema/incremental-directives.ts';
 import { errorsBelow, type Answer, type AnswerError, type Path, type Piece } from './answer.ts';
 import type { Call } from './call.ts';
-import { ListField } from './list-field.ts';
-import type { SelectedField } from './selected-fields.ts';
 import { failed } from './service-answer.ts';
 
 /** One payload of an answer in parts (the proposal of incremental delivery of 2022-08-24). */
@@ -25,25 +22,21 @@ export interface Increment {
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
-/** A list that is streamed in a call. */
-interface StreamedList {
-  readonly key: string;
-  readonly list: ListField;
-  readonly label: string | undefined;
+/** A page of a list. The paths of its errors begin at the list. */
+export interface Part extends Omit<Increment, 'path' | 'label'> {
+  /** The number of its records. */
+  readonly count: number;
 }
 
-/** Finds the lists that `@stream` asks to stream. @param selected the fields of the root */
-export function streamedLists(
-  selected: readonly SelectedField[],
-  derived: ReadonlyMap<string, unknown>,
-  { variables: { values } }: Call,
-): readonly StreamedList[] {
-  return selected.flatMap(({ key, uses }) => {
-    const list = derived.get(key);
-    if (!(list instanceof ListField)) return [];
-    const stream = uses.map(({ node }) => streamAt(node, values)).find((each) => each);
-    return stream ? [{ key, list, ...stream }] : [];
-  });
+export interface Streamable {
+  /** Drains the list page by page, as fast as the parts are taken. */
+  parts(call: Call): AsyncGenerator<Part, void, undefined>;
+}
+
+interface StreamedList {
+  readonly key: string;
+  readonly list: Streamable;
+  readonly label: string | undefined;
 }
 
 /**
@@ -60,16 +53,12 @@ export async function* streamOperation(
   const first = await answerOthers();
   yield { first, hasNext: Boolean(first.data) };
   if (!first.data) return;
-  for (const [at, stream] of streams.entries()) {
-    const isLast = at === streams.length - 1;
-    let hasNext = true;
+  for (const stream of streams) {
     for await (const increment of incrementsOf(stream, call)) {
-      // An error ends the list.
-      hasNext = !isLast || increment.items !== undefined;
-      yield { increment, hasNext };
+      yield { increment, hasNext: true };
     }
-    if (isLast && hasNext) yield { hasNext: false };
   }
+  yield { hasNext: false };
 }
 
 /** Yields the records of a list, page by page. An error ends it. */
@@ -79,11 +68,9 @@ async function* incrementsOf(
 ): AsyncGenerator<Increment, void, undefined> {
   let sent = 0;
   try {
-    for await (const { count, text, errors, resumeAfter } of list.parts(call)) {
-      const path = [key, sent];
+    for await (const { count, errors, ...part } of list.parts(call)) {
+      yield { ...part, path: [key, sent], label, errors: errorsBelow([key], errors) };
       sent += count;
-      const placed = errorsBelow([key], errors);
-      yield { path, label, items: [text], errors: placed, extensions: { resumeAfter } };
     }
   } catch (error) {
     const errors = errorsBelow([key], failed(error).errors);
