@@ -1,6 +1,7 @@
 import DataLoader from 'dataloader';
 import { LRUCache } from 'lru-cache';
 import type { Cause } from '../cause.ts';
+import type { Config } from '../config.ts';
 import type { DrainBudget } from '../paging/drain.ts';
 import { PageBudget, type CallerBudgets } from '../paging/page-budget.ts';
 import type { WalkReaders } from '../paging/shared-walk.ts';
@@ -41,8 +42,7 @@ export interface BudgetOwner {
 export interface CallParts {
   readonly send: SendToService;
   readonly callers: CallerBudgets;
-  /** Records that one operation may drain. */
-  readonly drainMaxItems: number;
+  readonly config: Pick<Config, 'drainMaxItems'>;
   readonly memory: AnswerMemory;
 }
 
@@ -103,7 +103,7 @@ function createLoaders(max?: number): Requester['loader'] {
 
 /** Asks on behalf of all readers of a walk. @param first the operation that begins it */
 export function walkRequester(
-  { send, drainMaxItems: max }: CallParts,
+  { send, config: { drainMaxItems: max } }: CallParts,
   { variables, caller, cause }: Pick<Requester, 'variables' | 'caller' | 'cause'>,
   { signal, spend }: WalkReaders,
 ): Requester {
@@ -146,7 +146,8 @@ export interface Call extends Requester {
 }
 
 export function createCall(parts: CallParts, variables: CallVariables, origin: CallOrigin): Call {
-  const { send, memory, drainMaxItems: max } = parts;
+  const { send, memory } = parts;
+  const { drainMaxItems: max } = parts.config;
   const { cause, budgetOwner } = origin;
   const { name: caller, mayDrain } = budgetOwner;
   const slots = new Slots(REQUESTS_AT_A_TIME);

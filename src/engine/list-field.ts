@@ -22,11 +22,10 @@ import type { NestedFiller, Parent, PreparedOperation } from './prepared-operati
 import { argumentsOf, selectionsBelow, type SelectedField } from './selected-fields.ts';
 import { failed } from './service-answer.ts';
 import type { Shared } from './shared.ts';
-import type { Part, Streamable } from './stream.ts';
+import type { Part } from './stream.ts';
 
 /** An `all…` or `…Connection` field of an operation. Compiled once, answered in every call. */
-export class ListField implements NestedFiller, Streamable {
-  readonly key: string;
+export class ListField implements NestedFiller {
   readonly #shared: Shared;
   readonly #adapter: Adapter;
   readonly #field: SelectedField;
@@ -40,7 +39,6 @@ export class ListField implements NestedFiller, Streamable {
     { adapter, kind }: DerivedList,
     field: SelectedField,
   ) {
-    this.key = field.key;
     this.#shared = shared;
     this.#adapter = adapter;
     this.#field = field;
@@ -50,7 +48,7 @@ export class ListField implements NestedFiller, Streamable {
     }
     const args = field.uses[0]!.node.arguments;
     const places = this.#connection?.places ?? [selectionsBelow(field)];
-    this.#pages = listPages(shared, prepared, { adapter, args, places });
+    this.#pages = listPages(shared, prepared, adapter, places, args);
   }
 
   /** @param parent of a nested list */
@@ -61,6 +59,7 @@ export class ListField implements NestedFiller, Streamable {
       : this.#collect(list, requester);
   }
 
+  /** Drains a list of the root page by page, as fast as the parts are taken. */
   async *parts(call: Call): AsyncGenerator<Part, void, undefined> {
     const list = this.#open(call);
     let drained = 0;
@@ -98,42 +97,26 @@ export class ListField implements NestedFiller, Streamable {
     requester: Requester,
     { isStream = false } = {},
   ): WalkedPages<ListRecord> {
-    const { limit, position } = this.#bounds(list);
+    const args: DrainArguments = list.args;
+    const limit = args.limit ?? undefined;
+    if (limit !== undefined && limit < 0) {
+      throw codedError('BAD_USER_INPUT', `\`limit\` must not be negative, but it is ${limit}.`);
+    }
+    const position = decodeCursor(list.nameInCursors, args.after);
     const selection = this.#pages.nameWith(requester.variables.sent);
-    const pages = this.#walk(this.#pages, list, requester, {
-      name: isStream ? undefined : JSON.stringify([list.name, selection, position, limit]),
-      position,
-      limit,
-    });
+    const name = isStream ? undefined : JSON.stringify([list.name, selection, position, limit]);
+    const pages = this.#walk(this.#pages, list, requester, { name, position, limit });
     const { drainBudget: budget, signal } = requester;
     const toCursor = (at: Position) => cursorAt(list.nameInCursors, at);
     return drain(pages, { limit, budget, signal, toCursor });
   }
 
-  /** @throws BAD_USER_INPUT, CURSOR_INVALID */
-  #bounds({ nameInCursors, args }: OpenedList) {
-    const limit = args['limit'] as number | null | undefined;
-    if (typeof limit === 'number' && limit < 0) {
-      throw codedError('BAD_USER_INPUT', `\`limit\` must not be negative, but it is ${limit}.`);
-    }
-    const position = decodeCursor(nameInCursors, args['after'] as string | null | undefined);
-    return { limit: limit ?? undefined, position };
-  }
-
-  /**
-   * Walks a nested list, or, together with equal walks and in its turn, a list of the root.
-   *
-   * @param name names equal walks; undefined: it is shared with nobody
-   */
+  /** Walks a nested list, or, together with equal walks and in its turn, a list of the root. */
   #walk(
     pages: ListPages,
     list: OpenedList,
     requester: Requester,
-    {
-      name,
-      position = null,
-      limit,
-    }: { name: string | undefined; position?: Position | null; limit?: number | undefined },
+    { name, position, limit }: Walk,
   ): WalkedPages<ListRecord> {
     if (list.parent) return walkBehind(pages.listFor(requester, list), position, limit);
     const { caller, operation, signal } = requester;
@@ -190,7 +173,7 @@ export class ListField implements NestedFiller, Streamable {
     checkedArguments(connected, args);
     const [read, { total, failure }] = await Promise.all([
       isRead ? readConnection(connected, args) : NOTHING,
-      totals.length > 0 ? this.#total(list, requester) : NO_TOTAL,
+      totals.length > 0 ? this.#total(list, requester).catch(noTotal) : NO_TOTAL,
     ]);
     if (isBackward) {
       // Pages of overhead have charged the caller, but have not checked the scope `drain` for what is returned.
@@ -204,41 +187,49 @@ export class ListField implements NestedFiller, Streamable {
     return { value: JsonText.of(text), errors: [...ofTotals, ...shape.errorsIn(connection)] };
   }
 
-  /** @returns null, with errors, if it could not be counted */
   async #total(list: OpenedList, requester: Requester) {
-    try {
-      if (this.#adapter.count !== undefined) {
-        const { count } = await this.#pages.bare.listFor(requester, list).fetchPage(null, 1);
-        if (count !== undefined) return { total: count, failure: [] };
-      }
-      return { total: await this.#counted(list, requester), failure: [] };
-    } catch (error) {
-      return { total: null, failure: failed(error).errors };
-    }
-  }
-
-  async #counted(list: OpenedList, requester: Requester): Promise<number> {
     const { known, slots } = this.#shared.lists;
     const { bare } = this.#pages;
-    const total = known.totalOf(list.name, (signal) => {
+    if (this.#adapter.count !== undefined) {
+      const { count } = await bare.listFor(requester, list).fetchPage(null, 1);
+      if (count !== undefined) return { total: count, failure: [] };
+    }
+    const kept = known.totalOf(list.name, (signal) => {
       const gateway = this.#shared.gatewayRequester(requester.variables, signal);
       const walk = () => walkList(bare.listFor(gateway, list), { after: null });
-      return walkInTurn(slots, { caller: gateway.caller, operation: gateway, signal }, walk);
+      return walkInTurn(slots, gateway, walk);
     });
-    if (total !== undefined) return total;
+    if (kept !== undefined) return { total: kept, failure: [] };
     const name = JSON.stringify([list.name, 'total']);
+    const whole = { name, position: null, limit: undefined };
     const { max } = requester.drainBudget;
-    let count = 0;
-    for await (const { offsets } of this.#walk(bare, list, forOverhead(requester), { name })) {
-      count += offsets.length;
-      if (count > max) throw limitExceeded(max);
+    let total = 0;
+    for await (const { offsets } of this.#walk(bare, list, forOverhead(requester), whole)) {
+      total += offsets.length;
+      if (total > max) throw limitExceeded(max);
     }
-    return count;
+    return { total, failure: [] };
   }
+}
+
+interface DrainArguments {
+  readonly limit?: number | null | undefined;
+  readonly after?: string | null | undefined;
+}
+
+interface Walk {
+  /** Names equal walks; undefined: it is shared with nobody. */
+  readonly name: string | undefined;
+  readonly position: Position | null;
+  readonly limit: number | undefined;
 }
 
 const NOTHING = { edges: [], hasNextPage: false, hasPreviousPage: false };
 const NO_TOTAL = { total: null, failure: [] };
+
+function noTotal(thrown: unknown) {
+  return { total: null, failure: failed(thrown).errors };
+}
 
 /** A list with the arguments of one call. */
 interface OpenedList extends Reading {

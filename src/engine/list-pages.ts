@@ -32,14 +32,6 @@ export interface ListPages {
   listFor(requester: Requester, reading: Reading): PagedList<ListRecord>;
 }
 
-interface ListPagesParts {
-  readonly adapter: Adapter;
-  /** As the caller wrote them. Only filters are sent. */
-  readonly args?: readonly ArgumentNode[] | undefined;
-  /** As `pageReader` takes them. */
-  readonly places: readonly (readonly SelectionNode[])[];
-}
-
 /** How a list is read. */
 export interface Reading {
   /** Of the list with its filters. */
@@ -51,10 +43,13 @@ export interface Reading {
 const FIRST = '_rs_first';
 const AFTER = '_rs_after';
 
+/** @param places as `pageReader` takes them @param args as the caller wrote them: only filters are sent */
 export function listPages(
   shared: Shared,
   prepared: PreparedOperation,
-  { adapter, args = [], places }: ListPagesParts,
+  adapter: Adapter,
+  places: readonly (readonly SelectionNode[])[],
+  args: readonly ArgumentNode[] = [],
 ): ListPages {
   const { served, telemetry } = shared;
   const { name, first, after, filters, reach } = adapter;
@@ -109,9 +104,12 @@ export function listPages(
 
   const fetcher = (requester: Requester, { parent }: Reading): FetchPage<ListRecord> => {
     const { sent } = requester.variables;
-    const inFullPages = fullPages();
+    let requested = 0;
     return async (cursor, size) => {
-      const full = inFullPages(size);
+      // The pages of one reading cost what their records cost in full pages, however small the service makes them.
+      const before = Math.ceil(requested / LARGEST_PAGE);
+      requested += size;
+      const full = Math.ceil(requested / LARGEST_PAGE) - before;
       const added = { [FIRST]: size, ...(cursor !== null && { [AFTER]: cursor }) };
       const askFor = (outgoing: OutgoingRequest, pages: number) =>
         ask(requester, outgoing, full * pages);
@@ -136,7 +134,7 @@ export function listPages(
   let bare: ListPages | undefined;
   return {
     get bare() {
-      return (bare ??= listPages(shared, prepared, { adapter, args, places: [] }));
+      return (bare ??= listPages(shared, prepared, adapter, [], args));
     },
     nameWith: nameFor,
     listFor: (requester, reading) => {
@@ -149,16 +147,6 @@ export function listPages(
         concurrency,
       };
     },
-  };
-}
-
-/** The pages of one reading cost what their records cost in full pages, however small the service makes them. */
-function fullPages(): (first: number) => number {
-  let requested = 0;
-  return (first) => {
-    const before = Math.ceil(requested / LARGEST_PAGE);
-    requested += first;
-    return Math.ceil(requested / LARGEST_PAGE) - before;
   };
 }
 

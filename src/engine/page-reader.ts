@@ -19,7 +19,7 @@ import type { Requester } from './call.ts';
 import { identityOf } from './identity.ts';
 import { isJsonObject } from './json.ts';
 import type { ListRecord } from './list-record.ts';
-import { compileMend, mended, type Mend } from './mend.ts';
+import { compileMend, mended } from './mend.ts';
 import type { PreparedOperation } from './prepared-operation.ts';
 import { resultUnion } from './result-union.ts';
 import { selectedFields } from './selected-fields.ts';
@@ -27,28 +27,11 @@ import { ServiceFailure, type PlacedValue } from './service-answer.ts';
 import type { Shared } from './shared.ts';
 import { fieldNode, orTypename } from './syntax.ts';
 
-/** Selects and reads a page of a list. */
-interface PageReader {
-  /** Of the paged field. */
-  readonly selections: readonly SelectionNode[];
-  /** What is changed in the records of each place. */
-  readonly mends: readonly (Mend | undefined)[];
-  /**
-   * @param cursor the page was requested with
-   * @param size the page was requested with
-   * @throws PageFailedError, CursorRefusedError
-   */
-  read(
-    requester: Requester,
-    placed: PlacedValue,
-    cursor: string | null,
-    size: number,
-  ): Promise<Page<ListRecord>>;
-}
-
 const COUNT = '_rs_count';
 
 /**
+ * Selects a page of a list, and reads it.
+ *
  * @param selected what each place selects of a record. Without places, pages have only the identities of their records,
  *   and the number of all records where adapters.json names it
  */
@@ -57,7 +40,7 @@ export function pageReader(
   prepared: PreparedOperation,
   adapter: Adapter,
   selected: readonly (readonly SelectionNode[])[],
-): PageReader {
+) {
   const { itemsType, nodeType, count } = adapter;
   const isBare = selected.length === 0;
   const places = isBare ? [[]] : selected;
@@ -108,9 +91,20 @@ export function pageReader(
   };
 
   return {
+    /** Of the paged field. */
     selections,
+    /** What is changed in the records of each place. */
     mends,
-    read: async (requester, placed, cursor, size) => {
+    /**
+     * @param cursor with which the page was requested @param size with which it was requested
+     * @throws PageFailedError, CursorRefusedError
+     */
+    read: async (
+      requester: Requester,
+      placed: PlacedValue,
+      cursor: string | null,
+      size: number,
+    ): Promise<Page<ListRecord>> => {
       const failure = failureIn(placed.value);
       const page = isJsonObject(placed.value) && !failure ? placed.value : {};
       const errors = failure ? [{ service: failure, path: [] }] : placed.errors;

@@ -93,7 +93,7 @@ function recordsInList(
   // A list may have records of several types.
   const isOnly = adapter.nodeType === type || selections.length === 0;
   const own = isOnly ? selections : [fragmentNode(type.name, selections)];
-  const pages = listPages(shared, prepared, { adapter, places: [own] });
+  const pages = listPages(shared, prepared, adapter, [own]);
 
   const lookUp = async (call: Call, ids: readonly string[]) => {
     const reader = forOverhead(call);

@@ -18,33 +18,30 @@ import { fieldNode, fragmentNode, orTypename } from './syntax.ts';
 
 const TYPE_KEY = '_rs_type';
 
-/** Selects and reads a value of a field, whether it is a result or not. */
-export interface ResultUnion {
-  /** @param selections of a success */
-  select(selections: readonly SelectionNode[]): readonly SelectionNode[];
-  /** Returns the error that a value is, if it is one. Also removes what was selected to find out. */
-  failureIn(value: unknown): ServiceError | undefined;
-}
-
-/** @param upstreamType returns the service's name of a served type */
-export function resultUnion(
-  result: Result | undefined,
-  upstreamType: (served: string) => string,
-): ResultUnion {
-  if (!result) return { select: (selections) => selections, failureIn: () => undefined };
-  const failures = result.failures.map(failureOf);
+/**
+ * Selects and reads a value of a field, whether it is a result or not.
+ *
+ * @param upstreamType returns the service's name of a served type
+ */
+export function resultUnion(result: Result | undefined, upstreamType: (served: string) => string) {
+  const failures = (result?.failures ?? []).map(failureOf);
   const byType = new Map(failures.map((failure) => [upstreamType(failure.type.name), failure]));
   return {
-    select: (selections) => [
-      fieldNode('__typename', { alias: TYPE_KEY }),
-      fragmentNode(result.success.name, selections),
-      ...failures.map(({ type, fields, prefix }) => {
-        const values = fields.map((name) => fieldNode(name, { alias: prefix + name }));
-        return fragmentNode(type.name, orTypename(values));
-      }),
-    ],
-    failureIn: (value) => {
-      if (!isJsonObject(value)) return undefined;
+    /** @param selections of a success */
+    select: (selections: readonly SelectionNode[]): readonly SelectionNode[] => {
+      if (!result) return selections;
+      return [
+        fieldNode('__typename', { alias: TYPE_KEY }),
+        fragmentNode(result.success.name, selections),
+        ...failures.map(({ type, fields, prefix }) => {
+          const values = fields.map((name) => fieldNode(name, { alias: prefix + name }));
+          return fragmentNode(type.name, orTypename(values));
+        }),
+      ];
+    },
+    /** Returns the error that a value is, if it is one. Also removes what was selected to find out. */
+    failureIn: (value: unknown): ServiceError | undefined => {
+      if (!result || !isJsonObject(value)) return undefined;
       const failure = byType.get(String(value[TYPE_KEY]));
       // JSON.stringify leaves it out.
       value[TYPE_KEY] = undefined;

@@ -20,20 +20,11 @@ import type { PreparedOperation } from './prepared-operation.ts';
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** A request to the service, printed once for an operation. Only its variables differ from call to call. */
-export interface ServiceRequest {
-  /** What it costs: the paged fields that it selects, at least one. */
-  readonly pages: number;
-  /**
-   * @param sent the values of the caller's variables, as they were sent: the service sets its defaults
-   * @param added the values of the gateway's variables
-   */
-  outgoing(sent: Values, added?: Values): OutgoingRequest;
-  /** Names what is requested for these variables, whatever the values of the gateway's variables are. */
-  nameWith(sent: Values): string;
-}
+export type ServiceRequest = ReturnType<typeof serviceRequest>;
 
 /**
+ * A request to the service, printed once for an operation. Only its variables differ from call to call.
+ *
  * Keeps the name, the directives and the variables of the caller's operation. Fragments and variables that are not used
  * are left out, since a service may refuse them, and `@stream`, which is the gateway's own.
  *
@@ -44,7 +35,7 @@ export function serviceRequest(
   { definition, fragments }: PreparedOperation,
   selections: readonly SelectionNode[],
   added: readonly VariableDefinitionNode[] = [],
-): ServiceRequest {
+) {
   const { variableDefinitions = [], ...operation } = definition;
   const selecting: OperationDefinitionNode = {
     ...operation,
@@ -83,8 +74,16 @@ export function serviceRequest(
     return JSON.stringify({ query, variables: { ...variables, ...ofGateway } });
   };
   return {
+    /** What it costs: the paged fields that it selects, at least one. */
     pages: Math.max(1, pages),
-    outgoing: (sent, ofGateway) => ({ kind, body: body(sent, ofGateway) }),
-    nameWith: (sent) => body(sent),
+    /**
+     * @param sent the values of the caller's variables, as they were sent: the service sets its defaults
+     * @param ofGateway the values of the gateway's variables
+     */
+    outgoing: (sent: Values, ofGateway?: Values): OutgoingRequest => {
+      return { kind, body: body(sent, ofGateway) };
+    },
+    /** Names what is requested for these variables, whatever the values of the gateway's variables are. */
+    nameWith: (sent: Values) => body(sent),
   };
 }

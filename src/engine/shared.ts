@@ -1,34 +1,36 @@
 import type { Cause } from '../cause.ts';
 import type { Clock } from '../clock.ts';
+import type { Config } from '../config.ts';
 import { KnownLists } from '../paging/known-lists.ts';
 import { LookUps } from '../paging/look-up.ts';
 import { PageBudget } from '../paging/page-budget.ts';
 import { PageSizes } from '../paging/page-size.ts';
 import { SharedWalks, type WalkReaders } from '../paging/shared-walk.ts';
 import { WalkSlots } from '../paging/walk-slots.ts';
-import type { AllowedMutations, ServedSchema } from '../schema/served/served-schema.ts';
+import type { ServedSchema } from '../schema/served/served-schema.ts';
 import { walkRequester, type CallParts, type CallVariables, type Requester } from './call.ts';
 
 export interface EngineParts extends CallParts {
   readonly served: ServedSchema;
   /** The schema that callers see, for introspection and routers. Default: the served one. */
   readonly offered?: Pick<ServedSchema, 'schema' | 'subgraphSdl'> | undefined;
-  readonly mutations: AllowedMutations;
-  /** The largest `first` and `last` of a connection. */
-  readonly connectionMax: number;
-  /** Pages in flight per walk, at most. */
-  readonly drainConcurrency: number;
-  /** Walks at a time; others wait for a slot. */
-  readonly maxDrains: number;
-  /** Records that all page indexes together remember. */
-  readonly indexMaxIds: number;
-  /** Seconds for which totals are returned without renewing them. */
-  readonly totalCountSeconds: number;
+  readonly config: EngineConfig;
   readonly clock: Clock;
   /** Names the token set in use. With another one the lists may be different. */
   readonly tokenSet: () => string | undefined;
   readonly telemetry: EngineTelemetry;
 }
+
+type EngineConfig = CallParts['config'] &
+  Pick<
+    Config,
+    | 'mutations'
+    | 'connectionMax'
+    | 'drainConcurrency'
+    | 'maxDrains'
+    | 'indexMaxIds'
+    | 'totalCountSeconds'
+  >;
 
 export interface EngineTelemetry {
   /** Called for each page that was read of a list. */
@@ -39,7 +41,8 @@ export type Shared = ReturnType<typeof createShared>;
 
 /** What all plans are compiled with, and what all calls share: the schema with its names, and the state of the lists. */
 export function createShared(parts: EngineParts) {
-  const { served, offered = served, mutations, connectionMax, telemetry } = parts;
+  const { served, offered = served, telemetry } = parts;
+  const { mutations, connectionMax } = parts.config;
   const { upstream, upstreamType } = served;
   let lists = createLists(parts);
   let tokenSetOfLists: string | undefined;
@@ -87,20 +90,20 @@ export function createShared(parts: EngineParts) {
 const GATEWAY = 'gateway';
 
 /** What the lists of all calls share. */
-function createLists({ clock, ...parts }: EngineParts) {
+function createLists({ clock, config }: EngineParts) {
+  const slots = new WalkSlots(config.maxDrains, clock);
   const walks = new SharedWalks();
-  const slots = new WalkSlots(parts.maxDrains, clock);
   return {
     known: new KnownLists({
       clock,
-      maxIds: parts.indexMaxIds,
-      totalSeconds: parts.totalCountSeconds,
+      maxIds: config.indexMaxIds,
+      totalSeconds: config.totalCountSeconds,
     }),
     sizes: new PageSizes(clock),
     /** The most pages in flight for one walk. */
-    concurrency: parts.drainConcurrency,
+    concurrency: config.drainConcurrency,
     walks,
     slots,
-    lookUps: new LookUps({ maxRecords: parts.drainMaxItems, walks, slots }),
+    lookUps: new LookUps({ maxRecords: config.drainMaxItems, walks, slots }),
   };
 }

@@ -28,14 +28,9 @@ export interface Part extends Omit<Increment, 'path' | 'label'> {
   readonly count: number;
 }
 
-export interface Streamable {
-  /** Drains the list page by page, as fast as the parts are taken. */
-  parts(call: Call): AsyncGenerator<Part, void, undefined>;
-}
-
 interface StreamedList {
   readonly key: string;
-  readonly list: Streamable;
+  readonly list: { parts(call: Call): AsyncGenerator<Part, void, undefined> };
   readonly label: string | undefined;
 }
 
