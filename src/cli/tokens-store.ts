@@ -79,7 +79,8 @@ const NO_SERVICE =
   'front of the command: RECRUITING_URL=https://recruiting.example.com (with the host of your service). Nothing was changed.';
 
 const TRYING_TO_SAVE =
-  'The new token pair could not be saved to the token store. Saving is tried again for some seconds: do not kill this command.';
+  'The new token pair could not be saved to the token store. Saving is tried again until the pair is there or in an emergency file: ' +
+  'repair the disk or the database, and do not kill this command.';
 
 /** Explains to the operator why a store cannot be used, and which pairs wait for it on this machine. */
 function unusable(error: unknown, { store, emergency }: OpenStore): Error {

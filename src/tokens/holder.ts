@@ -163,7 +163,7 @@ export class TokenHolder {
     let unreadable: string | undefined;
     for (const file of emergency.read()) {
       if ('why' in file)
-        unreadable = `${file.path} may hold the newest pair, and cannot be read: ${file.why}`;
+        unreadable = `${file.path} may hold the newest pair, and cannot be read: ${file.why}. Move it elsewhere if it is damaged or of another store`;
       else if (file.received.service === serviceUrl) await this.#save(file.received, file.path);
     }
     if (this.#state && !this.#isShown) {

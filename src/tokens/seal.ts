@@ -35,7 +35,7 @@ export function createSealer(keys: readonly Uint8Array[]): Sealer {
   };
 }
 
-const DAMAGED = 'the token store is damaged';
+const DAMAGED = 'it is damaged';
 
 const SET_KEY =
   'It was left as it is. Set TOKEN_STORE_KEY (in a program: `keys`) as the other processes have it. While the key is being ' +

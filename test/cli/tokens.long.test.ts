@@ -392,7 +392,7 @@ test.each<Row>([
   ['refresh', 'no RECRUITING_URL', /^Refreshed: generation 3 .* for 120 days\.\n$/, ok(2, 3)],
   ['refresh', 'an uncertain set', /Nothing was sent\. .*`tokens recover`/],
   ['refresh', 'a pause that the service asked for', /Nothing was sent\. .*a pause: .* (10|9) min/],
-  ['refresh', 'a damaged emergency file', /unsaved-.* cannot be read: the token store is damaged/],
+  ['refresh', 'a damaged emergency file', /unsaved-.* cannot be read: it is damaged\. Move it/],
   ['refresh', 'the exchange of another process', /host\/1 began .*its claim ends at 20/],
   ['refresh', 'an answer with status 500', /Run `tokens recover`/, trouble('uncertain', 2)],
   ['refresh', 'an answer with status 403', /status 403.*RECRUITING_AGENT.*proxy/, fails(2)],
@@ -564,7 +564,7 @@ test('a pair that cannot be saved waits in an emergency file, and recover saves 
   expect(code).toBe(1);
   const [waiting] = emergency.read();
   expect(stderr).toMatch(
-    /could not be saved .*tried again for some seconds: do not kill this command/,
+    /could not be saved .*tried again .* repair the disk .*do not kill this command/,
   );
   expect(stderr).toContain(`in an emergency file (${waiting!.path}): do not remove it`);
   rmdirSync(storePath);
