@@ -71,8 +71,6 @@ export function createErrorPolicy(log: Logger) {
       thrown: unknown,
       extensions?: ExecutionResult['extensions'],
     ): Reply => {
-      // A thousand callers may leave at once.
-      if (exchange.hasLeft && isAbort(thrown)) return { status: 500, headers: {} };
       const errors = errorsThrown(thrown).map((error) => coded(mask(error, exchange)));
       exchange.outcome = knownCode(errors[0]?.extensions['code']);
       const reply = replyOf({ errors, ...(extensions && { extensions }) }, exchange);

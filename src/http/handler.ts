@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ErrorPolicy } from './error-policy.ts';
 import { Exchange, type ExchangeTelemetry, type Stages } from './exchange.ts';
-import { isStream, withHeadersOf, type Reply } from './reply.ts';
+import { isStream, withHeaders, type Reply } from './reply.ts';
 import { responseOf, send } from './send.ts';
 
 /** The gateway as the handler of a Node server, and as a `fetch`. */
@@ -45,11 +45,7 @@ export function createHandler(
       exchange.end();
       left.reject(signal.reason);
     };
-    exchange.onEnd(() => {
-      // The signal may outlive many requests.
-      signal.removeEventListener('abort', leave);
-      telemetry.ended(exchange, status);
-    });
+    exchange.onEnd(() => telemetry.ended(exchange, status));
     signal.addEventListener('abort', leave);
     if (signal.aborted) leave();
     const cutOff = (error: unknown) => errors.cutOff(exchange, error);
@@ -80,11 +76,11 @@ export async function replyOfStages(
     for (const stage of stages) {
       const made = stage?.(exchange);
       const reply = made instanceof Promise ? await made : made;
-      if (reply) return withHeadersOf(exchange, reply);
+      if (reply) return withHeaders(exchange.replyHeaders, reply);
     }
     return undefined;
   } catch (error) {
-    return withHeadersOf(exchange, errors.refuse(exchange, error));
+    return withHeaders(exchange.replyHeaders, errors.refuse(exchange, error));
   }
 }
 

@@ -25,14 +25,10 @@ async function* delimited(
   show: ShowError,
 ): AsyncGenerator<Body, void, undefined> {
   const part = (payload: Payload) => [HEAD, ...writePayload(payload, show), DELIMITER];
-  try {
-    yield [DELIMITER, ...part(first)];
-    for await (const payload of others) yield part(payload);
-    // Turns the delimiter after the last part into the closing one.
-    yield '--\r\n';
-  } finally {
-    await others.return();
-  }
+  yield [DELIMITER, ...part(first)];
+  for await (const payload of others) yield part(payload);
+  // Turns the delimiter after the last part into the closing one.
+  yield '--\r\n';
 }
 
 const HEAD = '\r\nContent-Type: application/json; charset=utf-8\r\n\r\n';

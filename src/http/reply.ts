@@ -26,14 +26,11 @@ export function isStream(body: Reply['body']): body is AsyncIterable<Body> {
 }
 
 /** Adds the headers that the stages of an exchange have set. Those of the reply take precedence. */
-export function withHeadersOf(
-  { replyHeaders }: { readonly replyHeaders: Readonly<Record<string, string>> },
-  reply: Reply,
-): Reply {
-  const headers = { ...replyHeaders, ...reply.headers };
-  const { vary } = reply.headers;
-  const added = replyHeaders['vary'];
-  if (added && vary && !vary.includes(added)) headers['vary'] = `${String(vary)}, ${added}`;
+export function withHeaders(added: Readonly<Record<string, string>>, reply: Reply): Reply {
+  const headers = { ...added, ...reply.headers };
+  const { vary: first } = reply.headers;
+  const { vary } = added;
+  if (vary && first && !first.includes(vary)) headers['vary'] = `${String(first)}, ${vary}`;
   return { ...reply, headers };
 }
 

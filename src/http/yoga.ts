@@ -16,7 +16,7 @@ import type { ErrorPolicy } from './error-policy.ts';
 import { CALLER_LEFT, type Exchange, type Stage, type Stages } from './exchange.ts';
 import { replyOfStages } from './handler.ts';
 import type { OperationSteps, Params } from './operation.ts';
-import { isPiece, withHeadersOf, type Body, type Piece, type Reply } from './reply.ts';
+import { isPiece, withHeaders, type Body, type Piece, type Reply } from './reply.ts';
 import { replyOf } from './results.ts';
 import { bytesOf } from './send.ts';
 
@@ -169,7 +169,7 @@ export function openYoga(parts: YogaParts) {
       const exchange = exchangeIn(serverContext);
       setResultProcessor((result) => {
         const reply = replyOfResult(exchange, result as ExecutionResult);
-        return respond(withHeadersOf(exchange, reply));
+        return respond(withHeaders(exchange.replyHeaders, reply));
       }, 'application/json');
     },
   };
@@ -213,17 +213,14 @@ export function openYoga(parts: YogaParts) {
           : await handleRequest(fetched!, context);
         const own = replies.get(response);
         if (own && !hasPlugins) return own;
-        const { status, body } = response;
+        const { status } = response;
         const headers = headersOf(response);
         if (own) return { status, headers, body: own.body };
-        return withHeadersOf(exchange, {
-          status,
-          headers,
-          body: (body as ReadableStream<Uint8Array> | null) ?? undefined,
-        });
+        const body = (response.body as ReadableStream<Uint8Array> | null) ?? undefined;
+        return withHeaders(exchange.replyHeaders, { status, headers, body });
       } catch (error) {
         // Yoga would send the stacks of what plugins throw.
-        return withHeadersOf(exchange, errors.refuse(exchange, error));
+        return withHeaders(exchange.replyHeaders, errors.refuse(exchange, error));
       }
     },
     /** Lets plugins finish their work. */
@@ -248,8 +245,7 @@ function refusalOf(errors: readonly GraphQLError[] = [], { hasLeft }: Exchange):
 
 function forPlugins({ status, headers, body = '' }: Reply): Response {
   const content = isPiece(body) ? body : lazily(body);
-  // Yoga adds the length of the content to the object.
-  const init = { status, headers: { ...headers } as Record<string, string> };
+  const init = { status, headers: headers as Record<string, string> };
   return new YogaResponse(content === '' ? null : (content as BodyInit), init);
 }
 

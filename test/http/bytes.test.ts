@@ -3,6 +3,7 @@ import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { headOf, openBare } from '../support/clients/bare-client.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
+import { honest } from '../service/replies.ts';
 import type { Reply } from '../service/service.ts';
 import { post } from '../support/clients/post.ts';
 import type { GraphqlAnswer } from '../support/gateway/ask-at.ts';
@@ -159,6 +160,11 @@ test('a body in parts of any sizes is read as it was sent, and so is an answer o
     expect(data).toEqual({ persons: { items: [{ firstName: LONG }] } });
     expect(JSON.parse(service.received.at(-1)!.body)).toMatchObject({ variables });
   }
+  service.answer(honest);
+  const page = post({ query: '{ persons { items { firstName } } }' });
+  const { data } = (await (await fetch(`${other.url}/graphql`, page)).json()) as GraphqlAnswer;
+  const names = service.persons.slice(0, 50).map(({ firstName }) => ({ firstName }));
+  expect(data).toEqual({ persons: { items: names } });
 });
 
 const answerInParts: Reply = (response) => {
