@@ -5,7 +5,7 @@ import { readPage } from './page-size.ts';
 import { positionsIn, type IndexedPage } from './page-index.ts';
 import type { ReaderOptions, SharedWalks, WalkReaders } from './shared-walk.ts';
 import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
-import { walkList, type PagedList } from './walk.ts';
+import { walkList, type PagedList, type WalkedPages } from './walk.ts';
 
 /*
  * Records by their ids, in a list that can only be paged
@@ -45,6 +45,9 @@ interface LookUpsOptions {
 
 type WalkedFor = Pick<IndexedPage, 'after' | 'hashes'>;
 
+/** One walk for records of unknown position, and one for records that were moved after the walk had met them. */
+const MAX_WALKS = 2;
+
 /** Looks records up by their ids, and remembers the walks for them. */
 export class LookUps {
   readonly #options: LookUpsOptions;
@@ -74,16 +77,26 @@ export class LookUps {
     }
     await lookUp.readAround(this.#walked.get(list.name) ?? []);
     const { missing, results } = lookUp;
-    const areMissing = isComplete && positionsIn(index!, missing).size === 0;
-    if (missing.size > 0 && !areMissing) await this.#walkFor(list, lookUp, caller);
+    let isOutdated = !isComplete || positionsIn(index!, missing).size > 0;
+    // A second walk is only worth it for a record that the first one met, and that was moved since.
+    for (let walk = 1; missing.size > 0 && isOutdated && walk <= MAX_WALKS; walk += 1) {
+      isOutdated = await this.#walkFor(list, lookUp, caller, walk);
+    }
     return results;
   }
 
-  async #walkFor<R>(list: LookUpList<R>, lookUp: LookUp<R>, caller: LookUpCaller): Promise<void> {
+  /** @returns whether records that the walk met are still missing */
+  async #walkFor<R>(
+    list: LookUpList<R>,
+    lookUp: LookUp<R>,
+    caller: LookUpCaller,
+    walk: number,
+  ): Promise<boolean> {
     const walked: WalkedFor[] = [];
     let failure: { readonly error: unknown } | undefined;
     try {
-      await this.#walkUntilMet(list, lookUp.missing, walked, caller);
+      const pages = this.#join(list, caller, walk);
+      await this.#readUntilMet(pages, list.name, lookUp.missing, walked);
       this.#walked.set(list.name, walked);
     } catch (error) {
       caller.signal.throwIfAborted();
@@ -92,30 +105,39 @@ export class LookUps {
     // Also behind a failure: some may be in front of it.
     await lookUp.readAround(walked, { isNew: true });
     if (failure) for (const id of lookUp.missing) lookUp.fail(id, failure.error);
+    return positionsIn(walked, lookUp.missing).size > 0;
   }
 
-  /** @throws DRAIN_LIMIT_EXCEEDED; the failure of the walk */
-  async #walkUntilMet(
+  #join(
     list: LookUpList<unknown>,
-    ids: ReadonlySet<string>,
-    walked: WalkedFor[],
     { caller, operation, budget, signal }: LookUpCaller,
-  ): Promise<void> {
-    const { maxRecords, walks, slots } = this.#options;
+    walk: number,
+  ): WalkedPages {
+    const { walks, slots } = this.#options;
     const begin = (readers: WalkReaders) =>
       walkInTurn(slots, { caller, operation, signal: readers.signal }, () =>
         walkList(list.idsFor(readers), { after: null, readsAhead: false }),
       );
+    return walks.join(JSON.stringify([list.name, 'ids', walk]), begin, { budget, signal });
+  }
+
+  /** @throws DRAIN_LIMIT_EXCEEDED; the failure of the walk */
+  async #readUntilMet(
+    pages: WalkedPages,
+    list: string,
+    ids: ReadonlySet<string>,
+    walked: WalkedFor[],
+  ): Promise<void> {
+    const { maxRecords } = this.#options;
     const unmet = new Set(Array.from(ids, identityHash));
     let records = 0;
-    const name = `${list.name} ids`;
-    for await (const { page, offsets } of walks.join(name, begin, { budget, signal })) {
+    for await (const { page, offsets } of pages) {
       const { hashes } = page.identities;
       walked.push({ after: page.after, hashes });
       for (const hash of hashes) unmet.delete(hash);
       if (unmet.size === 0) return;
       records += offsets.length;
-      if (records >= maxRecords && page.hasNextPage) throw tooLong(list.name, maxRecords);
+      if (records >= maxRecords && page.hasNextPage) throw tooLong(list, maxRecords);
     }
   }
 }

@@ -32,6 +32,14 @@ test('a record that failed in a drain is not called missing', async () => {
   expect(await world.find([40])).toEqual([40]);
 });
 
+test('a record that was pushed out of its page behind a walk is found by another one', async () => {
+  const world = new World(500);
+  world.onRead = () => {
+    if (world.requests === 10) world.service.apply({ do: 'insert', at: 434, count: 120 });
+  };
+  expect(await world.find([435])).toEqual([435]);
+});
+
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => from + at);
 
 describe('the requests of lookups', () => {
