@@ -60,7 +60,9 @@ export function onOrOff(description: string) {
 
 /** One of these words. */
 export function oneOf<const Words extends readonly string[]>(words: Words, example: Words[number]) {
-  return v.picklist(words, `must be one of ${words.join(', ')}, for example ${example}`);
+  const message = `must be one of ${words.join(', ')}, for example ${example}`;
+  // With the type of a text as its input, the compiled types of a setting with a default are valid.
+  return v.pipe(v.string(), v.picklist(words, message));
 }
 
 /** A text that matches the pattern. */
