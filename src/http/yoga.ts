@@ -2,7 +2,7 @@ import { Request as YogaRequest, Response as YogaResponse } from '@whatwg-node/f
 import {
   GraphQLError,
   specifiedRules,
-  validate as graphqlValidate,
+  validate,
   type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
@@ -65,126 +65,20 @@ function exchangeIn(context: object): Exchange {
 
 /** Makes Yoga answer requests, with the stages of the gateway and the plugins of the operator. */
 export function openYoga(parts: YogaParts) {
-  const { schema, plugins, admit, enter, steps, answers, errors } = parts;
+  const { schema, plugins, errors } = parts;
   const hasPlugins = plugins.length > 0;
   /** The replies of the gateway, which are not read from the responses that plugins see. */
   const replies = new WeakMap<Response, Reply>();
-  /** Parameters as they were sent. */
-  const sent = new WeakMap<Exchange, Params>();
-  /** Those for which a plan has made a result. */
-  const executed = new WeakSet<Exchange>();
-
   const respond = (reply: Reply): Response => {
     // Without plugins, nobody reads it.
     const response = hasPlugins ? forPlugins(reply) : new YogaResponse();
     replies.set(response, reply);
     return response;
   };
-
-  const onRequest =
-    (stages: Stages): NonNullable<GatewayPlugin['onRequest']> =>
-    async ({ request, serverContext, endResponse }) => {
-      const exchange = exchangeIn(serverContext);
-      // As Yoga would make the context later.
-      exchange.context = Object.assign(serverContext, { request });
-      const reply = await replyOfStages(stages, exchange, errors);
-      if (reply) endResponse(respond(reply));
-    };
-
-  /** Returns errors for which the document is refused, and errors by the rules that plugins have added. */
-  const validate = (
-    exchange: Exchange,
-    document: DocumentNode,
-    operationName: unknown,
-    rules: readonly ValidationRule[] = [],
-  ): readonly GraphQLError[] => {
-    try {
-      steps.check(exchange, document, operationName);
-    } catch (error) {
-      const all = errorsThrown(error);
-      if (all.every((each) => each instanceof GraphQLError)) return all;
-      throw error;
-    }
-    // Yoga adds all rules of the specification, by which the document was checked once for all requests.
-    const others = rules.filter((rule) => !SPECIFIED.has(rule));
-    return others.length > 0 ? graphqlValidate(schema, document, others) : [];
-  };
-
-  /** Makes the reply of a result, also of one that plugins have made. */
-  const replyOfResult = (exchange: Exchange, result: ExecutionResult): Reply => {
-    const isExecuted = executed.has(exchange);
-    const { data, errors: refusals, extensions } = result;
-    try {
-      if (data !== undefined && !isExecuted) {
-        const { query, operationName } = sent.get(exchange)!;
-        exchange.operationType = steps.check(exchange, query, operationName).type;
-      }
-      if (data !== undefined || (isExecuted && refusals?.length)) {
-        const masked = refusals?.map((error) => errors.mask(error, exchange));
-        return replyOf({ ...result, ...(masked && { errors: masked }) }, exchange);
-      }
-    } catch (error) {
-      return errors.refuse(exchange, error);
-    }
-    return errors.refuse(exchange, refusalOf(refusals, exchange), extensions);
-  };
-
-  /** Before the plugins of the operator, which may replace or wrap what these hooks set. */
-  const first: GatewayPlugin = {
-    onRequest: onRequest(admit),
-    onParse: ({ context, setParseFn }) => {
-      const exchange = exchangeIn(context);
-      const { operationName } = context.params;
-      setParseFn((source: string) => steps.find(exchange, source, operationName).document);
-    },
-    onValidate: ({ context, setValidationFn }) => {
-      const exchange = exchangeIn(context);
-      const { operationName } = context.params;
-      const check: typeof graphqlValidate = (_, document, rules) =>
-        validate(exchange, document, operationName, rules);
-      setValidationFn(check);
-    },
-    onExecute: ({ context, setExecuteFn }) => {
-      const exchange = exchangeIn(context);
-      setExecuteFn(async ({ document, operationName, variableValues }: ExecutionArgs) => {
-        const ready = steps.ready(exchange, document, operationName, variableValues);
-        const result = await answers.execute(ready);
-        executed.add(exchange);
-        return result;
-      });
-    },
-  };
-  /** After the plugins of the operator, which can set neither: the gateway reads bodies and negotiates formats. */
-  const last: GatewayPlugin = {
-    onRequest: onRequest(enter),
-    onRequestParse: ({ serverContext, setRequestParser }) => {
-      const exchange = exchangeIn(serverContext);
-      setRequestParser(async () => {
-        const params = await steps.params(exchange);
-        sent.set(exchange, params);
-        return params as GraphQLParams;
-      });
-    },
-    onResultProcess: ({ serverContext, setResultProcessor }) => {
-      const exchange = exchangeIn(serverContext);
-      setResultProcessor((result) => {
-        const reply = replyOfResult(exchange, result as ExecutionResult);
-        return respond(withHeaders(exchange.replyHeaders, reply));
-      }, 'application/json');
-    },
-  };
-  /** All that is left behind the other stages. */
-  const operation: Stage = async (exchange) => {
-    const { query, operationName, variables } = await steps.params(exchange);
-    // Not awaited here, so that the parameters, which may be large, are not kept until then.
-    return answers.reply(steps.ready(exchange, query, operationName, variables));
-  };
   // Without what the plugins of the gateway do, or nothing does.
   const yoga = createYoga<ServerContext>({
     schema,
-    plugins: hasPlugins
-      ? [first, ...(plugins as readonly object[] as readonly GatewayPlugin[]), last]
-      : [{ onRequest: onRequest([...admit, ...enter, operation]) }],
+    plugins: hasPlugins ? aroundPlugins(parts, respond) : [inOneHook(parts, respond)],
     fetchAPI: { Request: UnparsedRequest },
     // Yoga cannot be created without the address of a probe, which would run before all plugins. No address ends so.
     healthCheckEndpoint: ' ',
@@ -228,14 +122,146 @@ export function openYoga(parts: YogaParts) {
   };
 }
 
+type Respond = (reply: Reply) => Response;
+
+function inOneHook(parts: YogaParts, respond: Respond): GatewayPlugin {
+  const { admit, enter, steps, answers } = parts;
+  const operation: Stage = async (exchange) => {
+    const { query, operationName, variables } = await steps.params(exchange);
+    // Not awaited here, so that the parameters, which may be large, are not kept until then.
+    return answers.reply(steps.ready(exchange, query, operationName, variables));
+  };
+  return { onRequest: onRequest(parts, [...admit, ...enter, operation], respond) };
+}
+
+function aroundPlugins(parts: YogaParts, respond: Respond): GatewayPlugin[] {
+  const { plugins, admit, enter, steps, answers } = parts;
+  const seen: Seen = { sent: new WeakMap(), executed: new WeakSet() };
+  /** Before the plugins of the operator, which may replace or wrap what these hooks set. */
+  const first: GatewayPlugin = {
+    onRequest: onRequest(parts, admit, respond),
+    onParse: ({ context, setParseFn }) => {
+      const exchange = exchangeIn(context);
+      const { operationName } = context.params;
+      setParseFn((source: string) => steps.find(exchange, source, operationName).document);
+    },
+    onValidate: ({ context, setValidationFn }) => {
+      const exchange = exchangeIn(context);
+      const { operationName } = context.params;
+      const check: typeof validate = (_, document, rules) =>
+        errorsIn(parts, exchange, { document, operationName, rules });
+      setValidationFn(check);
+    },
+    onExecute: ({ context, setExecuteFn }) => {
+      const exchange = exchangeIn(context);
+      setExecuteFn(async ({ document, operationName, variableValues }: ExecutionArgs) => {
+        const ready = steps.ready(exchange, document, operationName, variableValues);
+        const result = await answers.execute(ready);
+        seen.executed.add(exchange);
+        return result;
+      });
+    },
+  };
+  /** After the plugins of the operator, which can set neither: the gateway reads bodies and negotiates formats. */
+  const last: GatewayPlugin = {
+    onRequest: onRequest(parts, enter, respond),
+    onRequestParse: ({ serverContext, setRequestParser }) => {
+      const exchange = exchangeIn(serverContext);
+      setRequestParser(async () => {
+        const params = await steps.params(exchange);
+        seen.sent.set(exchange, params);
+        return params as GraphQLParams;
+      });
+    },
+    onResultProcess: ({ serverContext, setResultProcessor }) => {
+      const exchange = exchangeIn(serverContext);
+      setResultProcessor((result) => {
+        const reply = replyOfResult(parts, seen, exchange, result as ExecutionResult);
+        return respond(withHeaders(exchange.replyHeaders, reply));
+      }, 'application/json');
+    },
+  };
+  return [first, ...(plugins as readonly object[] as readonly GatewayPlugin[]), last];
+}
+
+/** What plugins may have changed since. */
+interface Seen {
+  /** Parameters as they were sent. */
+  readonly sent: WeakMap<Exchange, Params>;
+  /** Those for which a plan has made a result. */
+  readonly executed: WeakSet<Exchange>;
+}
+
+function onRequest(
+  { errors }: Pick<YogaParts, 'errors'>,
+  stages: Stages,
+  respond: Respond,
+): NonNullable<GatewayPlugin['onRequest']> {
+  return async ({ request, serverContext, endResponse }) => {
+    const exchange = exchangeIn(serverContext);
+    // As Yoga would make the context later.
+    exchange.context = Object.assign(serverContext, { request });
+    const reply = await replyOfStages(stages, exchange, errors);
+    if (reply) endResponse(respond(reply));
+  };
+}
+
+interface Validated {
+  readonly document: DocumentNode;
+  readonly operationName: unknown;
+  readonly rules: readonly ValidationRule[] | undefined;
+}
+
+/** Returns errors for which the document is refused, and errors by the rules that plugins have added. */
+function errorsIn(
+  { schema, steps }: Pick<YogaParts, 'schema' | 'steps'>,
+  exchange: Exchange,
+  { document, operationName, rules = [] }: Validated,
+): readonly GraphQLError[] {
+  try {
+    steps.check(exchange, document, operationName);
+  } catch (error) {
+    const all = errorsThrown(error);
+    if (all.every((each) => each instanceof GraphQLError)) return all;
+    throw error;
+  }
+  // Yoga adds all rules of the specification, by which the document was checked once for all requests.
+  const others = rules.filter((rule) => !SPECIFIED.has(rule));
+  return others.length > 0 ? validate(schema, document, others) : [];
+}
+
+const SPECIFIED: ReadonlySet<ValidationRule> = new Set(specifiedRules);
+
+/** Makes the reply of a result, also of one that plugins have made. */
+function replyOfResult(
+  { steps, errors }: Pick<YogaParts, 'steps' | 'errors'>,
+  { sent, executed }: Seen,
+  exchange: Exchange,
+  result: ExecutionResult,
+): Reply {
+  const isExecuted = executed.has(exchange);
+  const { data, errors: refusals, extensions } = result;
+  try {
+    if (data !== undefined && !isExecuted) {
+      const { query, operationName } = sent.get(exchange)!;
+      exchange.operationType = steps.check(exchange, query, operationName).type;
+    }
+    if (data !== undefined || (isExecuted && refusals?.length)) {
+      const masked = refusals?.map((error) => errors.mask(error, exchange));
+      return replyOf({ ...result, ...(masked && { errors: masked }) }, exchange);
+    }
+  } catch (error) {
+    return errors.refuse(exchange, error);
+  }
+  return errors.refuse(exchange, refusalOf(refusals, exchange), extensions);
+}
+
 /** Yoga parses the address of every request, for hooks that read its parts. This defers it until a hook does. */
 class UnparsedRequest extends YogaRequest {
   get parsedUrl(): undefined {
     return undefined;
   }
 }
-
-const SPECIFIED: ReadonlySet<ValidationRule> = new Set(specifiedRules);
 
 /** Yoga leaves out errors that say that work was aborted, as it is when the caller leaves. */
 function refusalOf(errors: readonly GraphQLError[] = [], { hasLeft }: Exchange): unknown {
