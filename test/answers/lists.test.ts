@@ -240,6 +240,12 @@ test.each<[string, Reply, query: string, expected: object[]]>([
       { message: 'No score for 28.', path: ['vacancy', 'allCandidates', 13, 'score'] },
     ],
   ],
+  [
+    'of a record is at the place that selects the field',
+    honest,
+    '{ vacancy(id: 2) { candidatesConnection(first: 7) { nodes { id } edges { node { score } } } } }',
+    [{ path: ['vacancy', 'candidatesConnection', 'edges', 6, 'node', 'score'] }],
+  ],
 ])('an error of a nested list: one %s', async (_, reply, query, expected) => {
   await using gateway = await startOverFullService();
   gateway.service.answer(honest, reply);
