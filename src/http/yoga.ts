@@ -51,34 +51,37 @@ interface YogaParts {
 
 type GatewayPlugin = Plugin<object, ServerContext>;
 
+/** A request on its way through Yoga. Weak maps of requests would double the time of garbage collection. */
+interface Passage {
+  readonly exchange: Exchange;
+  /** What the gateway replies, which is not read from the response that plugins see. */
+  own: { readonly reply: Reply; readonly response: Response } | undefined;
+  /** Parameters as they were sent; undefined without plugins. */
+  sent: Params | undefined;
+  /** Whether a plan has made a result for plugins. */
+  isExecuted: boolean;
+}
+
 /** The context that Yoga passes to every hook that belongs to a request, and to resolvers. */
 interface ServerContext {
   /** Yoga copies the contexts of requests through `fetch`, with their symbols. */
-  readonly [EXCHANGE]: Exchange;
+  readonly [PASSAGE]: Passage;
 }
 
-const EXCHANGE = Symbol('exchange');
+const PASSAGE = Symbol('passage');
 
-function exchangeIn(context: object): Exchange {
-  return (context as ServerContext)[EXCHANGE];
+function passageIn(context: object): Passage {
+  return (context as ServerContext)[PASSAGE];
 }
 
 /** Makes Yoga answer requests, with the stages of the gateway and the plugins of the operator. */
 export function openYoga(parts: YogaParts) {
   const { schema, plugins, errors } = parts;
   const hasPlugins = plugins.length > 0;
-  /** The replies of the gateway, which are not read from the responses that plugins see. */
-  const replies = new WeakMap<Response, Reply>();
-  const respond = (reply: Reply): Response => {
-    // Without plugins, nobody reads it.
-    const response = hasPlugins ? forPlugins(reply) : new YogaResponse();
-    replies.set(response, reply);
-    return response;
-  };
   // Without what the plugins of the gateway do, or nothing does.
   const yoga = createYoga<ServerContext>({
     schema,
-    plugins: hasPlugins ? aroundPlugins(parts, respond) : [inOneHook(parts, respond)],
+    plugins: hasPlugins ? aroundPlugins(parts) : [inOneHook(parts)],
     fetchAPI: { Request: UnparsedRequest },
     // Yoga cannot be created without the address of a probe, which would run before all plugins. No address ends so.
     healthCheckEndpoint: ' ',
@@ -100,16 +103,17 @@ export function openYoga(parts: YogaParts) {
     /** Never rejects. */
     answer: async (exchange: Exchange): Promise<Reply> => {
       const { node, fetched } = exchange;
-      const context = { ...node, [EXCHANGE]: exchange };
+      const passage: Passage = { exchange, own: undefined, sent: undefined, isExecuted: false };
+      const context = { ...node, [PASSAGE]: passage };
       try {
         const response = node
           ? await handleNodeRequestAndResponse(node.req, node.res, context)
           : await handleRequest(fetched!, context);
-        const own = replies.get(response);
-        if (own && !hasPlugins) return own;
+        const reply = passage.own?.response === response ? passage.own.reply : undefined;
+        if (reply && !hasPlugins) return reply;
         const { status } = response;
         const headers = headersOf(response);
-        if (own) return { status, headers, body: own.body };
+        if (reply) return { status, headers, body: reply.body };
         const body = (response.body as ReadableStream<Uint8Array> | null) ?? undefined;
         return withHeaders(exchange.replyHeaders, { status, headers, body });
       } catch (error) {
@@ -122,87 +126,74 @@ export function openYoga(parts: YogaParts) {
   };
 }
 
-type Respond = (reply: Reply) => Response;
-
-function inOneHook(parts: YogaParts, respond: Respond): GatewayPlugin {
+function inOneHook(parts: YogaParts): GatewayPlugin {
   const { admit, enter, steps, answers } = parts;
   const operation: Stage = async (exchange) => {
     const { query, operationName, variables } = await steps.params(exchange);
     // Not awaited here, so that the parameters, which may be large, are not kept until then.
     return answers.reply(steps.ready(exchange, query, operationName, variables));
   };
-  return { onRequest: onRequest(parts, [...admit, ...enter, operation], respond) };
+  return { onRequest: onRequest(parts, [...admit, ...enter, operation]) };
 }
 
-function aroundPlugins(parts: YogaParts, respond: Respond): GatewayPlugin[] {
+function aroundPlugins(parts: YogaParts): GatewayPlugin[] {
   const { plugins, admit, enter, steps, answers } = parts;
-  const seen: Seen = { sent: new WeakMap(), executed: new WeakSet() };
   /** Before the plugins of the operator, which may replace or wrap what these hooks set. */
   const first: GatewayPlugin = {
-    onRequest: onRequest(parts, admit, respond),
+    onRequest: onRequest(parts, admit),
     onParse: ({ context, setParseFn }) => {
-      const exchange = exchangeIn(context);
+      const { exchange } = passageIn(context);
       const { operationName } = context.params;
       setParseFn((source: string) => steps.find(exchange, source, operationName).document);
     },
     onValidate: ({ context, setValidationFn }) => {
-      const exchange = exchangeIn(context);
+      const { exchange } = passageIn(context);
       const { operationName } = context.params;
       const check: typeof validate = (_, document, rules) =>
         errorsIn(parts, exchange, { document, operationName, rules });
       setValidationFn(check);
     },
     onExecute: ({ context, setExecuteFn }) => {
-      const exchange = exchangeIn(context);
+      const passage = passageIn(context);
       setExecuteFn(async ({ document, operationName, variableValues }: ExecutionArgs) => {
-        const ready = steps.ready(exchange, document, operationName, variableValues);
+        const ready = steps.ready(passage.exchange, document, operationName, variableValues);
         const result = await answers.execute(ready);
-        seen.executed.add(exchange);
+        passage.isExecuted = true;
         return result;
       });
     },
   };
   /** After the plugins of the operator, which can set neither: the gateway reads bodies and negotiates formats. */
   const last: GatewayPlugin = {
-    onRequest: onRequest(parts, enter, respond),
+    onRequest: onRequest(parts, enter),
     onRequestParse: ({ serverContext, setRequestParser }) => {
-      const exchange = exchangeIn(serverContext);
+      const passage = passageIn(serverContext);
       setRequestParser(async () => {
-        const params = await steps.params(exchange);
-        seen.sent.set(exchange, params);
-        return params as GraphQLParams;
+        passage.sent = await steps.params(passage.exchange);
+        return passage.sent as GraphQLParams;
       });
     },
     onResultProcess: ({ serverContext, setResultProcessor }) => {
-      const exchange = exchangeIn(serverContext);
+      const passage = passageIn(serverContext);
       setResultProcessor((result) => {
-        const reply = replyOfResult(parts, seen, exchange, result as ExecutionResult);
-        return respond(withHeaders(exchange.replyHeaders, reply));
+        const reply = replyOfResult(parts, passage, result as ExecutionResult);
+        return responseOf(withHeaders(passage.exchange.replyHeaders, reply), passage, parts);
       }, 'application/json');
     },
   };
   return [first, ...(plugins as readonly object[] as readonly GatewayPlugin[]), last];
 }
 
-/** What plugins may have changed since. */
-interface Seen {
-  /** Parameters as they were sent. */
-  readonly sent: WeakMap<Exchange, Params>;
-  /** Those for which a plan has made a result. */
-  readonly executed: WeakSet<Exchange>;
-}
-
 function onRequest(
-  { errors }: Pick<YogaParts, 'errors'>,
+  parts: Pick<YogaParts, 'errors' | 'plugins'>,
   stages: Stages,
-  respond: Respond,
 ): NonNullable<GatewayPlugin['onRequest']> {
   return async ({ request, serverContext, endResponse }) => {
-    const exchange = exchangeIn(serverContext);
+    const passage = passageIn(serverContext);
     // As Yoga would make the context later.
-    exchange.context = Object.assign(serverContext, { request });
-    const reply = await replyOfStages(stages, exchange, errors);
-    if (reply) endResponse(respond(reply));
+    passage.exchange.context = Object.assign(serverContext, { request });
+    const reply = await replyOfStages(stages, passage.exchange, parts.errors);
+    if (reply) endResponse(responseOf(reply, passage, parts));
   };
 }
 
@@ -235,15 +226,13 @@ const SPECIFIED: ReadonlySet<ValidationRule> = new Set(specifiedRules);
 /** Makes the reply of a result, also of one that plugins have made. */
 function replyOfResult(
   { steps, errors }: Pick<YogaParts, 'steps' | 'errors'>,
-  { sent, executed }: Seen,
-  exchange: Exchange,
+  { exchange, sent, isExecuted }: Passage,
   result: ExecutionResult,
 ): Reply {
-  const isExecuted = executed.has(exchange);
   const { data, errors: refusals, extensions } = result;
   try {
     if (data !== undefined && !isExecuted) {
-      const { query, operationName } = sent.get(exchange)!;
+      const { query, operationName } = sent!;
       exchange.operationType = steps.check(exchange, query, operationName).type;
     }
     if (data !== undefined || (isExecuted && refusals?.length)) {
@@ -267,6 +256,17 @@ class UnparsedRequest extends YogaRequest {
 function refusalOf(errors: readonly GraphQLError[] = [], { hasLeft }: Exchange): unknown {
   if (errors.length > 0) return new AggregateError(errors);
   return hasLeft ? CALLER_LEFT : new Error('A plugin has made a result without data and errors.');
+}
+
+/** Makes the response of a reply, which nobody reads unless there are plugins. */
+function responseOf(
+  reply: Reply,
+  passage: Passage,
+  { plugins }: Pick<YogaParts, 'plugins'>,
+): Response {
+  const response = plugins.length > 0 ? forPlugins(reply) : new YogaResponse();
+  passage.own = { reply, response };
+  return response;
 }
 
 function forPlugins({ status, headers, body = '' }: Reply): Response {
