@@ -48,7 +48,7 @@ export interface CallParts {
 
 /**
  * On whose behalf the service is asked: an operation (`Call`), or a walk that several operations share
- * (`walkRequester`). They differ in whose pages `ask` spends. May be copied with another budget.
+ * (`walkRequester`). They differ in whose pages `ask` spends.
  */
 export interface Requester {
   readonly variables: CallVariables;
@@ -69,13 +69,10 @@ export interface Requester {
   loader<T>(name: string, load: LoadAll<T>): Loader<T>;
   /** Counts a text of the answer. @throws as `HeldMemory.hold` */
   hold(text: object, bytes: number): void;
+  /** The same, for pages that are only read to count records, or to find some. */
+  forOverhead(): Requester;
   /** Called with the records of each page that a drain returns, with commas between them. It may throw to end it. */
   readonly onDrained?: OnDrained | undefined;
-}
-
-/** Returns the requester for pages that are only read to count records, or to find some. */
-export function forOverhead<R extends Requester>(requester: R): R {
-  return { ...requester, budget: requester.budget?.forOverhead };
 }
 
 type OnDrained = (records: Buffer) => void;
@@ -114,6 +111,9 @@ export function walkRequester(
     signal,
     operation: {},
     budget: undefined,
+    forOverhead() {
+      return this;
+    },
     drainBudget: { max, left: max },
     ask: async (request, pages) => {
       for (let page = 0; page < pages; page += 1) spend();
@@ -130,62 +130,116 @@ export function walkRequester(
 const REQUESTS_AT_A_TIME = 8;
 
 /** The state of one operation while it is answered. */
-export interface Call extends Requester {
+export class Call implements Requester {
+  readonly variables: CallVariables;
   readonly origin: CallOrigin;
   /** The pages that the operation may use. */
   readonly budget: PageBudget;
+  readonly onDrained: OnDrained | undefined;
+  readonly #whole: Whole;
+
+  constructor(whole: Whole, { variables, budget, onDrained }: Part) {
+    this.#whole = whole;
+    this.variables = variables;
+    this.origin = whole.origin;
+    this.budget = budget;
+    this.onDrained = onDrained;
+  }
+
+  get caller(): string {
+    return this.budget.caller;
+  }
+
+  get cause(): Cause | undefined {
+    return this.origin.cause;
+  }
+
+  get signal(): AbortSignal {
+    return this.origin.signal;
+  }
+
+  get operation(): object {
+    return this.#whole;
+  }
+
+  get drainBudget(): DrainBudget {
+    return this.#whole.drainBudget;
+  }
+
   /** Shared by all fields of the operation that return several records by their ids. */
-  readonly references: { count: number };
+  get references(): { count: number } {
+    return this.#whole.references;
+  }
+
+  get loader(): Requester['loader'] {
+    return (this.#whole.loader ??= createLoaders());
+  }
+
+  forOverhead(): Call {
+    const { variables, onDrained } = this;
+    return new Call(this.#whole, { variables, budget: this.budget.forOverhead, onDrained });
+  }
+
   /**
    * Creates the call of a delegation: an operation that is answered as a part of this one. It uses the same budgets and
    * loaders, and sends nothing that this one has sent.
    */
-  delegate(variables: CallVariables, onDrained?: OnDrained): Call;
-  /** Releases its memory. Call it when its answer is sent, or its caller has left. */
-  end(): void;
+  delegate(variables: CallVariables, onDrained?: OnDrained): Call {
+    return new Call(this.#whole, { variables, budget: this.budget, onDrained });
+  }
+
+  async ask(request: OutgoingRequest, pages: number): Promise<UpstreamAnswer> {
+    this.budget.spend(pages);
+    const { signal, caller, cause } = this;
+    const sender: Sender = { signal, caller, cause, priority: 'interactive' };
+    const { slots, parts } = this.#whole;
+    return slots.run(() => parts.send(request, sender));
+  }
+
+  hold(text: object, bytes: number): void {
+    const whole = this.#whole;
+    if (whole.isOver) return;
+    whole.held ??= whole.parts.memory.open();
+    whole.held.hold(text, bytes);
+  }
+
+  /** Releases the memory of the whole operation. Call it when its answer is sent, or its caller has left. */
+  end(): void {
+    this.#whole.isOver = true;
+    this.#whole.held?.release();
+  }
+}
+
+interface Part {
+  readonly variables: CallVariables;
+  readonly budget: PageBudget;
+  readonly onDrained?: OnDrained | undefined;
+}
+
+/** What an operation shares with its delegations. */
+interface Whole {
+  readonly parts: CallParts;
+  readonly origin: CallOrigin;
+  readonly slots: Slots;
+  readonly drainBudget: DrainBudget;
+  readonly references: { count: number };
+  loader: Requester['loader'] | undefined;
+  held: HeldMemory | undefined;
+  isOver: boolean;
 }
 
 export function createCall(parts: CallParts, variables: CallVariables, origin: CallOrigin): Call {
-  const { send, memory } = parts;
   const { drainMaxItems: max } = parts.config;
-  const { cause, budgetOwner } = origin;
-  const { name: caller, mayDrain } = budgetOwner;
-  const slots = new Slots(REQUESTS_AT_A_TIME);
-  let held: HeldMemory | undefined;
-  let isOver = false;
-  const call: Call = {
-    variables,
+  const whole: Whole = {
+    parts,
     origin,
-    caller,
-    cause,
-    operation: {},
-    budget: new PageBudget(parts.callers, caller, mayDrain),
+    slots: new Slots(REQUESTS_AT_A_TIME),
     drainBudget: { max, left: max },
     references: { count: 0 },
-    loader: createLoaders(),
-    get signal() {
-      return origin.signal;
-    },
-    async ask(request, pages) {
-      this.budget.spend(pages);
-      const sender: Sender = { signal: origin.signal, caller, cause, priority: 'interactive' };
-      return slots.run(() => send(request, sender));
-    },
-    hold: (text, bytes) => {
-      if (isOver) return;
-      held ??= memory.open();
-      held.hold(text, bytes);
-    },
-    delegate: (ofDelegation, onDrained) => ({
-      ...call,
-      variables: ofDelegation,
-      onDrained,
-      end: () => {},
-    }),
-    end: () => {
-      isOver = true;
-      held?.release();
-    },
+    loader: undefined,
+    held: undefined,
+    isOver: false,
   };
-  return call;
+  const { name, mayDrain } = origin.budgetOwner;
+  return new Call(whole, { variables, budget: new PageBudget(parts.callers, name, mayDrain) });
 }

@@ -14,7 +14,7 @@ import { walkInTurn } from '../paging/walk-slots.ts';
 import { walkList, type WalkedPage, type WalkedPages } from '../paging/walk.ts';
 import { LARGEST_PAGE, type Adapter, type DerivedList } from '../schema/derived.ts';
 import { errorsBelow, JsonText, type AnswerError, type FieldValue } from './answer.ts';
-import { forOverhead, type Call, type Requester } from './call.ts';
+import type { Call, Requester } from './call.ts';
 import { connectionShape, type ConnectionShape } from './connection-shape.ts';
 import { listPages, type ListPages, type Reading } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
@@ -164,7 +164,7 @@ export class ListField implements NestedFiller {
     const pages = args.first === 0 || args.last === 0 ? this.#pages.bare : this.#pages;
     const connected: ConnectedList<ListRecord> = {
       // The pages in front of the last records are not in the answer.
-      ...pages.listFor(isBackward ? forOverhead(requester) : requester, list),
+      ...pages.listFor(isBackward ? requester.forOverhead() : requester, list),
       nameInCursors: list.nameInCursors,
       max: this.#shared.connectionMax,
       inTurn: (begin) => walkInTurn(this.#shared.lists.slots, requester, begin),
@@ -204,7 +204,7 @@ export class ListField implements NestedFiller {
     const whole = { name, position: null, limit: undefined };
     const { max } = requester.drainBudget;
     let total = 0;
-    for await (const { offsets } of this.#walk(bare, list, forOverhead(requester), whole)) {
+    for await (const { offsets } of this.#walk(bare, list, requester.forOverhead(), whole)) {
       total += offsets.length;
       if (total > max) throw limitExceeded(max);
     }

@@ -10,7 +10,7 @@ import type { LookUpList } from '../paging/look-up.ts';
 import type { Adapter, ByIdField, Entity } from '../schema/derived.ts';
 import { JsonText, type FieldValue } from './answer.ts';
 import { compileByIds } from './by-ids.ts';
-import { forOverhead, type Call } from './call.ts';
+import type { Call } from './call.ts';
 import { identityText } from './identity.ts';
 import { isJsonObject } from './json.ts';
 import { listPages } from './list-pages.ts';
@@ -96,7 +96,7 @@ function recordsInList(
   const pages = listPages(shared, prepared, adapter, [own]);
 
   const lookUp = async (call: Call, ids: readonly string[]) => {
-    const reader = forOverhead(call);
+    const reader = call.forOverhead();
     const list: LookUpList<ListRecord> = {
       ...pages.listFor(reader, { name }),
       idsFor: (readers) => pages.bare.listFor(shared.walkRequester(call, readers), { name }),

@@ -30,7 +30,8 @@ export function inProcess(
     try {
       const { plan, variables } = checkedFor(parts, request, whole?.origin.caller);
       const call = whole ? whole.delegate(variables) : engine.createCall(variables, origin);
-      const answer = await plan.answer(call).finally(() => call.end());
+      // What an operation delegates ends with it.
+      const answer = await plan.answer(call).finally(() => whole ?? call.end());
       const { errors, ...result } = await resultOf(answer);
       return { ...result, ...(errors && { errors: errors.map(mask) }) };
     } catch (error) {
