@@ -43,11 +43,15 @@ function endOfTurn(): Promise<void> {
 /** The turn that is under way. The event loop, and so this, is one for the process. */
 let turn: Promise<void> | undefined;
 
-/** Node joins a small string with the head, but not a buffer: that would be a second part of the write, which costs more. */
-function endWith(bytes: Piece, res: ServerResponse): void {
-  if (typeof bytes === 'string' || bytes.length > SMALL) return void res.end(bytes);
-  const { buffer, byteOffset, length } = bytes;
-  res.end(Buffer.from(buffer, byteOffset, length).toString('latin1'), 'latin1');
+/**
+ * Node joins a small text with the head, but not a buffer: that would be a second part of the write, which costs more. As
+ * latin1, a text is written byte by byte.
+ */
+function endWith(body: Piece, res: ServerResponse): void {
+  const { buffer, byteOffset, length } = typeof body === 'string' ? Buffer.from(body) : body;
+  const bytes = Buffer.from(buffer, byteOffset, length);
+  if (length > SMALL) res.end(bytes);
+  else res.end(bytes.toString('latin1'), 'latin1');
 }
 
 async function* inTurns(pieces: readonly Piece[]): AsyncGenerator<Body, void, undefined> {
