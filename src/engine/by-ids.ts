@@ -23,7 +23,7 @@ interface Requesting<T> {
 }
 
 /** Several records in one request, each by a field of the service that returns it by its id. */
-export interface ByIds {
+interface ByIds {
   /** The request for a number of records. */
   request(records: number): ServiceRequest;
   /**

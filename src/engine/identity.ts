@@ -10,7 +10,7 @@ import { isJsonObject } from './json.ts';
 import { fieldNode, fragmentNode } from './syntax.ts';
 
 /** Selects and reads what identifies the records of a list: `id`, or what adapters.json names. */
-export interface Identity {
+interface Identity {
   readonly selections: readonly SelectionNode[];
   /** Returns `Type:value`; null for a record without it. Removes what the gateway selected for itself. */
   of(record: unknown): string | null;

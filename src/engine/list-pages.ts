@@ -51,7 +51,6 @@ export function listPages(
   places: readonly (readonly SelectionNode[])[],
   args: readonly ArgumentNode[] = [],
 ): ListPages {
-  const { served, telemetry } = shared;
   const { name, first, after, filters, reach } = adapter;
   const reader = pageReader(shared, prepared, adapter, places);
   const isFilter = (arg: ArgumentNode) => filters.some((filter) => filter.name === arg.name.value);
@@ -71,36 +70,11 @@ export function listPages(
   ];
   const parents = reach && compileByIds(shared, query, reach, [list], definitions);
   /** Of the list of the root, or of one parent. */
-  const request = parents?.request(1) ?? serviceRequest(served, query, [list], definitions);
+  const request = parents?.request(1) ?? serviceRequest(shared.served, query, [list], definitions);
   /** Names the list and the selection, for what the service refuses as too big. */
   const texts = places.map((selections) => print({ kind: Kind.SELECTION_SET, selections }));
   const nameOfSize = `${adapter.parent}.${name} ${texts.join(' ')}`;
   const nameFor = (sent: JsonObject) => nameWith(request, reader.mends, sent);
-
-  /** @returns the data of the answer @throws SizeRefusedError, PageFailedError */
-  const ask = async (
-    requester: Requester,
-    outgoing: OutgoingRequest,
-    pages: number,
-  ): Promise<PlacedValue> => {
-    const answered = await requester.ask(outgoing, pages).catch((error: unknown) => {
-      throw pageError(error);
-    });
-    telemetry.pageRead(requester.cause);
-    const answer = readServiceAnswer(answered);
-    const { data, errors } = answer;
-    if (!isTooBig(answer) && data !== undefined) return { value: data, errors };
-    // What the service does not execute at all is wrong for every page.
-    throw failedBy(isTooBig(answer) ? SizeRefusedError : PageFailedError, errors);
-  };
-
-  /** @throws PageFailedError if the parent does not exist any more */
-  const listOf = (parent: PlacedValue): PlacedValue => {
-    if (isJsonObject(parent.value) || parent.errors.length > 0) return memberOf(parent, name);
-    throw badPage(
-      `The recruiting service no longer has this ${adapter.parent}, so its list cannot be read. Request its parent again.`,
-    );
-  };
 
   const fetcher = (requester: Requester, { parent }: Reading): FetchPage<ListRecord> => {
     const { sent } = requester.variables;
@@ -112,14 +86,14 @@ export function listPages(
       const full = Math.ceil(requested / LARGEST_PAGE) - before;
       const added = { [FIRST]: size, ...(cursor !== null && { [AFTER]: cursor }) };
       const askFor = (outgoing: OutgoingRequest, pages: number) =>
-        ask(requester, outgoing, full * pages);
+        ask(shared, requester, outgoing, full * pages);
       const read = (page: PlacedValue) => reader.read(requester, page, cursor, size);
       if (!parent) {
         const data = await askFor(request.outgoing(sent, added), request.pages);
         return read(memberOf(data, name));
       }
       const load = (ids: readonly string[]) =>
-        parents!.load(ids, { sent, added, ask: askFor, read: (of) => read(listOf(of)) });
+        parents!.load(ids, { sent, added, ask: askFor, read: (of) => read(listOf(adapter, of)) });
       const id = JSON.stringify(parent.id ?? null);
       // The first pages of the nested lists of several parents share a request.
       if (cursor === null) {
@@ -150,10 +124,36 @@ export function listPages(
   };
 }
 
+/** @returns the data of the answer @throws SizeRefusedError, PageFailedError */
+async function ask(
+  { telemetry }: Shared,
+  requester: Requester,
+  outgoing: OutgoingRequest,
+  pages: number,
+): Promise<PlacedValue> {
+  const answered = await requester.ask(outgoing, pages).catch((error: unknown) => {
+    throw pageError(error);
+  });
+  telemetry.pageRead(requester.cause);
+  const answer = readServiceAnswer(answered);
+  const { data, errors } = answer;
+  if (!isTooBig(answer) && data !== undefined) return { value: data, errors };
+  // What the service does not execute at all is wrong for every page.
+  throw failedBy(isTooBig(answer) ? SizeRefusedError : PageFailedError, errors);
+}
+
 /** Errors of the service end a walk; a refusal of the gateway, such as a budget that is used up, stays what it is. */
 function pageError(error: unknown): unknown {
   if (failedForSize(error)) return new SizeRefusedError('', { cause: error });
   const code = codeOf(error);
   const isOfService = typeof code === 'string' && /^(?:UPSTREAM|TOKENS)_/.test(code);
   return isOfService ? new PageFailedError('', { cause: error }) : error;
+}
+
+/** @throws PageFailedError if the parent does not exist any more */
+function listOf({ parent: type, name }: Adapter, parent: PlacedValue): PlacedValue {
+  if (isJsonObject(parent.value) || parent.errors.length > 0) return memberOf(parent, name);
+  throw badPage(
+    `The recruiting service no longer has this ${type}, so its list cannot be read. Request its parent again.`,
+  );
 }

@@ -19,7 +19,7 @@ import type { Requester } from './call.ts';
 import { identityOf } from './identity.ts';
 import { isJsonObject } from './json.ts';
 import type { ListRecord } from './list-record.ts';
-import { compileMend, mended } from './mend.ts';
+import { compileMend, mended, type Mend } from './mend.ts';
 import type { PreparedOperation } from './prepared-operation.ts';
 import { resultUnion } from './result-union.ts';
 import { selectedFields } from './selected-fields.ts';
@@ -64,32 +64,6 @@ export function pageReader(
     ...lists,
   ]);
 
-  const recordsIn = async (
-    requester: Requester,
-    items: readonly (readonly unknown[])[],
-    placed: PlacedValue['errors'],
-  ): Promise<ListRecord[]> => {
-    const errors: AnswerError[][] = [];
-    const add = (error: AnswerError, place: number) => {
-      const [index, ...rest] = error.path ?? [];
-      const isOfRecord = typeof index === 'number' && items[place]?.[index] !== undefined;
-      const path = isOfRecord ? [place, ...rest] : [];
-      (errors[isOfRecord ? index : 0] ??= []).push({ ...error, path });
-    };
-    for (const error of placed) {
-      const [key, ...path] = error.path ?? [];
-      add({ ...error, path }, keys.indexOf(String(key)));
-    }
-    for (const [place, mending] of mends.entries()) {
-      const inside = mending ? await mended(mending, items[place], requester) : [];
-      for (const error of inside) add(error, place);
-    }
-    return items[0]!.map((_, index) => ({
-      texts: items.map((records) => JSON.stringify(records[index] ?? null)),
-      errors: errors[index] ?? NO_ERRORS,
-    }));
-  };
-
   return {
     /** Of the paged field. */
     selections,
@@ -128,7 +102,7 @@ export function pageReader(
       const ids = items[0]!.map((record) => identity.of(record));
       const total = page[COUNT];
       return {
-        records: await recordsIn(requester, items, errors),
+        records: await recordsIn({ keys, mends }, requester, items, errors),
         ...(typeof total === 'number' && total >= 0 && { count: total }),
         ids,
         hasNextPage: hasNextPage === true,
@@ -137,6 +111,39 @@ export function pageReader(
       };
     },
   };
+}
+
+interface Places {
+  readonly keys: readonly string[];
+  readonly mends: readonly (Mend | undefined)[];
+}
+
+/** @param items the records of each place @param placed what failed in the page */
+async function recordsIn(
+  { keys, mends }: Places,
+  requester: Requester,
+  items: readonly (readonly unknown[])[],
+  placed: PlacedValue['errors'],
+): Promise<ListRecord[]> {
+  const errors: AnswerError[][] = [];
+  const add = (error: AnswerError, place: number) => {
+    const [index, ...rest] = error.path ?? [];
+    const isOfRecord = typeof index === 'number' && items[place]?.[index] !== undefined;
+    const path = isOfRecord ? [place, ...rest] : [];
+    (errors[isOfRecord ? index : 0] ??= []).push({ ...error, path });
+  };
+  for (const error of placed) {
+    const [key, ...path] = error.path ?? [];
+    add({ ...error, path }, keys.indexOf(String(key)));
+  }
+  for (const [place, mending] of mends.entries()) {
+    const inside = mending ? await mended(mending, items[place], requester) : [];
+    for (const error of inside) add(error, place);
+  }
+  return items[0]!.map((_, index) => ({
+    texts: items.map((records) => JSON.stringify(records[index] ?? null)),
+    errors: errors[index] ?? NO_ERRORS,
+  }));
 }
 
 const NO_ERRORS: readonly AnswerError[] = [];

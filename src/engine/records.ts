@@ -26,7 +26,7 @@ import { EMPTY_KEY, fragmentNode, orTypename } from './syntax.ts';
 export type LoadRecord = (call: Call, id: RecordId) => Promise<FieldValue>;
 
 /** An id as the service takes it, as JSON. */
-export type RecordId = string;
+type RecordId = string;
 
 /** Compiles how records of an entity are loaded. @param entity with a lookup @param selections of each record */
 export function recordLoader(

@@ -54,83 +54,105 @@ const MAX_BARREN_PAGES = 1_000;
  * @throws DRAIN_STALLED after the last page, if the service claims a next page to which no cursor leads;
  *   CursorRefusedError or PageFailedError of a page that the walk cannot do without; what else `fetchPage` throws
  */
-export async function* walkList<R>(
-  list: PagedList<R>,
-  { after, start, records = Infinity, readsAhead = true }: WalkOptions<R>,
-): WalkedPages<R> {
-  const { name, size, known, concurrency } = list;
-  // A part of a list is too little for an index or a total.
-  const isWhole = after === null && !start && records === Infinity;
-  const builder = new IndexBuilder();
-  const keep = isWhole ? known.begin(name) : undefined;
-  const index = known.indexOf(name);
-  const helps = index && canReadAhead(index, size.limit, records);
-  const readInFull = (cursor: string | null) => readPage(list, cursor);
-  const ahead = helps ? readAhead(index, { after, concurrency, read: readInFull }) : undefined;
-  const seen = new Set<number>();
+export function walkList<R>(list: PagedList<R>, options: WalkOptions<R>): WalkedPages<R> {
+  return new Walk(list, options).pages();
+}
+
+class Walk<R> {
+  readonly #list: PagedList<R>;
+  readonly #options: WalkOptions<R>;
+  readonly #records: number;
+  /** A part of a list is too little for an index or a total. */
+  readonly #isWhole: boolean;
+  /** Undefined if the list has no index that helps. */
+  readonly #ahead: ReturnType<typeof readAhead<R>> | undefined;
+  readonly #seen = new Set<number>();
   /** False once an id occurred twice in one page: from then on no record is dropped, and no page proves a join. */
-  let idsAreUnique = true;
-  let count = 0;
+  #idsAreUnique = true;
+  #count = 0;
   /** The cursors of the pages that were returned since the last one that was read from the cursor of the page before. */
-  let returned = [after];
+  #returned: (string | null)[];
   /** Where pages that were read in sequence end. */
-  const cursors = new Set<string>();
+  readonly #cursors = new Set<string>();
   /** How many of these in a row had no new record. */
-  let barrenPages = 0;
+  #barrenPages = 0;
 
-  let next: Promise<ReadPage<R>> | undefined = first();
-  while (next) {
-    const page: ReadPage<R> = await next;
-    if (isWhole) builder.add(page);
-    const walked = take(page);
-    const goesOn = page.hasNextPage && count < records;
-    next = goesOn && readsAhead ? behind(walked) : undefined;
-    // It may fail while the reader works, and nothing awaits it yet.
-    next?.catch(() => {});
-    yield walked;
-    if (goesOn) next ??= behind(walked);
+  constructor(list: PagedList<R>, options: WalkOptions<R>) {
+    const { after, start, records = Infinity } = options;
+    this.#list = list;
+    this.#options = options;
+    this.#records = records;
+    this.#isWhole = after === null && !start && records === Infinity;
+    this.#returned = [after];
+    const { name, size, known, concurrency } = list;
+    const index = known.indexOf(name);
+    if (index && canReadAhead(index, size.limit, records)) {
+      const read = (cursor: string | null) => readPage(list, cursor);
+      this.#ahead = readAhead(index, { after, concurrency, read });
+    }
   }
-  // Not reached if the walk fails or its reader leaves.
-  keep?.(count, builder.finish());
 
-  async function first(): Promise<ReadPage<R>> {
+  async *pages(): WalkedPages<R> {
+    const { readsAhead = true } = this.#options;
+    const builder = new IndexBuilder();
+    const keep = this.#isWhole ? this.#list.known.begin(this.#list.name) : undefined;
+    let next: Promise<ReadPage<R>> | undefined = this.#first();
+    while (next) {
+      const page: ReadPage<R> = await next;
+      if (this.#isWhole) builder.add(page);
+      const walked = this.#take(page);
+      const goesOn = page.hasNextPage && this.#count < this.#records;
+      next = goesOn && readsAhead ? this.#behind(walked) : undefined;
+      // It may fail while the reader works, and nothing awaits it yet.
+      next?.catch(() => {});
+      yield walked;
+      if (goesOn) next ??= this.#behind(walked);
+    }
+    // Not reached if the walk fails or its reader leaves.
+    keep?.(this.#count, builder.finish());
+  }
+
+  async #first(): Promise<ReadPage<R>> {
+    const { after, start } = this.#options;
     if (start) return start;
-    const page = readPage(list, after, ahead?.beginsInIndex ? Infinity : pageSize());
-    ahead?.begin(records);
+    const ahead = this.#ahead;
+    const page = readPage(this.#list, after, ahead?.beginsInIndex ? Infinity : this.#pageSize());
+    ahead?.begin(this.#records);
     return page;
   }
 
   /** Drops the records that earlier pages had, which is what happens when a list moves. */
-  function take(page: ReadPage<R>): WalkedPage<R> {
+  #take(page: ReadPage<R>): WalkedPage<R> {
+    const seen = this.#seen;
     const { hashes, hasRepeats } = page.identities;
-    if (hasRepeats) idsAreUnique = false;
+    if (hasRepeats) this.#idsAreUnique = false;
     const offsets: number[] = [];
     for (const [offset, hash] of hashes.entries()) {
-      if (!idsAreUnique || !seen.has(hash)) offsets.push(offset);
+      if (!this.#idsAreUnique || !seen.has(hash)) offsets.push(offset);
       if (!Number.isNaN(hash)) seen.add(hash);
     }
-    count += offsets.length;
+    this.#count += offsets.length;
     return { page, offsets };
   }
 
   /** Returns the page behind one that was just returned. */
-  async function behind(walked: WalkedPage<R>): Promise<ReadPage<R>> {
-    if (ahead && idsAreUnique) {
-      const following = await ahead.following(walked.page, records - count);
+  async #behind(walked: WalkedPage<R>): Promise<ReadPage<R>> {
+    if (this.#ahead && this.#idsAreUnique) {
+      const following = await this.#ahead.following(walked.page, this.#records - this.#count);
       if (following) {
-        returned.push(following.after);
+        this.#returned.push(following.after);
         return following;
       }
-      const again = await readEndAgain();
+      const again = await this.#readEndAgain();
       if (again) {
-        returned = [again.after];
+        this.#returned = [again.after];
         return again;
       }
     }
-    if (isStalled(walked)) throw stalled();
+    if (this.#isStalled(walked)) throw stalled();
     const { endCursor } = walked.page;
-    returned = [endCursor];
-    return readPage(list, endCursor, pageSize());
+    this.#returned = [endCursor];
+    return readPage(this.#list, endCursor, this.#pageSize());
   }
 
   /**
@@ -144,19 +166,20 @@ export async function* walkList<R>(
    * @returns undefined if the page was just read, or if the service refuses all these cursors by now
    * @throws the failure of the page
    */
-  async function readEndAgain(): Promise<ReadPage<R> | undefined> {
+  async #readEndAgain(): Promise<ReadPage<R> | undefined> {
+    const returned = this.#returned;
     if (returned.length === 1) return undefined;
     for (let back = 1; ; back = Math.min(2 * back, returned.length)) {
-      const page = await unlessRefused(readInFull(returned.at(-back)!));
+      const page = await unlessRefused(readPage(this.#list, returned.at(-back)!));
       const isRefused = page instanceof CursorRefusedError;
       if (back === returned.length) return isRefused ? undefined : page;
-      if (!isRefused && repeats(page)) return page;
+      if (!isRefused && this.#repeats(page)) return page;
     }
   }
 
   /** Whether the page repeats two returned records, or its only record: one of several may have been moved there. */
-  function repeats({ identities: { hashes, areUnique } }: ReadPage<R>): boolean {
-    const repeated = hashes.filter((hash) => seen.has(hash)).length;
+  #repeats({ identities: { hashes, areUnique } }: ReadPage<R>): boolean {
+    const repeated = hashes.filter((hash) => this.#seen.has(hash)).length;
     return areUnique && repeated > 0 && repeated >= Math.min(2, hashes.length);
   }
 
@@ -164,19 +187,19 @@ export async function* walkList<R>(
    * Whether no cursor leads on from a page that was read in sequence. Empty pages with a moving cursor are no stall. A
    * known cursor is one, unless a record is proved to be new.
    */
-  function isStalled({ page: { endCursor, ids }, offsets }: WalkedPage<R>): boolean {
-    barrenPages = offsets.length === 0 ? barrenPages + 1 : 0;
-    if (endCursor === null || barrenPages >= MAX_BARREN_PAGES) return true;
-    const isKnown = cursors.has(endCursor);
-    cursors.add(endCursor);
-    return isKnown && !(idsAreUnique && offsets.some((offset) => ids[offset] !== null));
+  #isStalled({ page: { endCursor, ids }, offsets }: WalkedPage<R>): boolean {
+    this.#barrenPages = offsets.length === 0 ? this.#barrenPages + 1 : 0;
+    if (endCursor === null || this.#barrenPages >= MAX_BARREN_PAGES) return true;
+    const isKnown = this.#cursors.has(endCursor);
+    this.#cursors.add(endCursor);
+    return isKnown && !(this.#idsAreUnique && offsets.some((offset) => ids[offset] !== null));
   }
 
   /** The number of records of a page that is read in sequence: less than the limit, if pages are to overlap. */
-  function pageSize(): number {
-    const { limit } = size;
-    const overlaps = (isWhole || ahead) && limit >= SMALLEST_LIMIT;
-    return Math.min(overlaps ? limit - OVERLAP : limit, records - count);
+  #pageSize(): number {
+    const { limit } = this.#list.size;
+    const overlaps = (this.#isWhole || this.#ahead) && limit >= SMALLEST_LIMIT;
+    return Math.min(overlaps ? limit - OVERLAP : limit, this.#records - this.#count);
   }
 }
 
