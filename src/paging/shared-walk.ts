@@ -20,9 +20,10 @@ export interface ReaderOptions {
 
 interface Reader {
   readonly budget: PageBudget;
-  /** Rejects when the reader leaves, or cannot afford the next page. */
-  readonly left: Promise<never>;
-  leave(reason: unknown): void;
+  /** Why the reader has left, or cannot afford the next page. */
+  left: { readonly reason: unknown } | undefined;
+  /** Ends its wait for a page. */
+  stopWaiting: (reason: unknown) => void;
 }
 
 /** The current walks that equal drains share. */
@@ -61,10 +62,7 @@ function shareWalk<T>(begin: (readers: WalkReaders) => Walk<T>, onEnd: () => voi
   const walk = begin({ signal: ending.signal, spend });
 
   return ({ budget, signal }) => {
-    const { promise: left, reject } = Promise.withResolvers<never>();
-    // Nobody may be waiting.
-    left.catch(() => {});
-    const reader: Reader = { budget, left, leave: reject };
+    const reader: Reader = { budget, left: undefined, stopWaiting: () => {} };
     // It counts from now on, not from its first page on: otherwise the walk could end in between.
     readers.add(reader);
     const onAbort = () => leave(reader, signal.reason);
@@ -80,9 +78,10 @@ function shareWalk<T>(begin: (readers: WalkReaders) => Walk<T>, onEnd: () => voi
   async function* follow(reader: Reader, onLeft: () => void): Walk<T> {
     try {
       for (let at = 0; ; at += 1) {
+        if (reader.left) throw reader.left.reason;
         // The first reader who needs a page requests it.
         const page = (pages[at] ??= walk.next());
-        const { done, value } = await Promise.race([reader.left, page]);
+        const { done, value } = await unlessLeft(reader, page);
         if (done) return;
         yield value;
       }
@@ -101,10 +100,19 @@ function shareWalk<T>(begin: (readers: WalkReaders) => Walk<T>, onEnd: () => voi
 
   function leave(reader: Reader, reason: unknown): void {
     if (!readers.delete(reader)) return;
-    reader.leave(reason);
+    reader.left = { reason };
+    reader.stopWaiting(reason);
     if (readers.size > 0) return;
     // Its requests end with the signal, and it gives back its slot when it is not read on.
     ending.abort(WALK_LEFT);
     onEnd();
   }
+}
+
+/** Not a race: a promise that takes part in many of them has reactions for each, which blocked at the end for 0.1 s. */
+function unlessLeft<T>(reader: Reader, page: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    reader.stopWaiting = reject;
+    page.then(resolve, reject);
+  });
 }
