@@ -114,5 +114,7 @@ function unlessLeft<T>(reader: Reader, page: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     reader.stopWaiting = reject;
     page.then(resolve, reject);
+    // The request of the page itself may have been refused to the reader.
+    if (reader.left) reject(reader.left.reason);
   });
 }
