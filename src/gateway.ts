@@ -66,9 +66,9 @@ interface ServiceParts {
 export type Gateway = Awaited<ReturnType<typeof createGateway>>;
 
 /**
- * Connects the parts of the gateway; no other file does. The list of stages below is the path of a request: read it
- * from top to bottom. In the last of them, `answers`, an operation is answered by its plan (`engine`, over `paging`),
- * which sends requests to the service (`upstream`) with an access token (`tokens`).
+ * Connects the parts of the gateway; no other file does. The lists of stages below are the path of a request: read them
+ * from top to bottom. Behind them, `steps` reads and checks its operation, and `answers` has its plan answer it (`engine`,
+ * over `paging`), which sends requests to the service (`upstream`) with an access token (`tokens`).
  *
  * @throws Error with a message for the operator, for example about an invalid snapshot or the store of another service
  */
