@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import { codedError, knownCode } from '../errors.ts';
 import { BodyParts } from '../memory/byte-limit.ts';
 import type { Post } from './authorize.ts';
-import { LARGEST_ANSWER, readAnswer, type HttpAnswer } from './read-answer.ts';
+import { answersTo, LARGEST_ANSWER, type HttpAnswer } from './read-answer.ts';
 import type { Failure, Outcome } from './request.ts';
 import type { UpstreamTelemetry } from './telemetry.ts';
 
@@ -35,6 +35,12 @@ export function openConnections(parts: ConnectionsParts) {
     bodyTimeout: 0,
     connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) },
   });
+
+  let newest = { token: '', judge: answersTo('') };
+  const judgeFor = (token: string) => {
+    if (token !== newest.token) newest = { token, judge: answersTo(token) };
+    return newest.judge;
+  };
 
   const post: Post = (request, { signal, cause }, token) => {
     // All callers may have left while the token was renewed.
@@ -68,7 +74,8 @@ export function openConnections(parts: ConnectionsParts) {
       reject(signal.reason);
       controller?.abort(ABORTED);
     };
-    const read = (bytes?: Buffer) => readAnswer({ ...answer, body: bytes }, token, clock.now());
+    const judge = judgeFor(token);
+    const read = (bytes?: Buffer) => judge({ ...answer, body: bytes }, clock.now());
     const stopTimer = clock.timer(timeoutMs, () => stop(timedOut(timeoutMs)));
     signal.addEventListener('abort', leave);
     const headers = {

@@ -15,25 +15,46 @@ const MEGABYTE = 1024 * 1024;
 export const LARGEST_ANSWER = 8 * MEGABYTE;
 
 /**
- * Judges an answer of the GraphQL endpoint. The service documents only the body of a 401 (interface, 2.2), so all other
- * answers are judged by their shape: a JSON object with `data` or a list of `errors` is GraphQL, whatever its status.
- * Other answers are not, and their text is not passed on. They are never decompressed, so that a small answer cannot
- * become a large one.
+ * Makes what judges answers of the GraphQL endpoint to requests with this token. The service documents only the body of a
+ * 401 (interface, 2.2), so all other answers are judged by their shape: a JSON object with `data` or a list of `errors` is
+ * GraphQL, whatever its status. Other answers are not, and their text is not passed on. They are never decompressed, so
+ * that a small answer cannot become a large one.
  *
- * @param token that the request was sent with. It is removed from everything that is passed on to callers and to logs.
- *   One that is written with JSON escapes is not recognized: access tokens need none.
- * @param now in ms
+ * @param token It is removed from everything that is passed on to callers and to logs. One that is written with JSON
+ *   escapes is not recognized: access tokens need none.
  */
-export function readAnswer(
-  { status, headers, body }: HttpAnswer,
-  token: string,
+export function answersTo(token: string): (answer: HttpAnswer, now: number) => Outcome {
+  // Both in one search: of two texts, V8 looks for the places where neither can begin, and takes a fifth of the time.
+  const unusual = new RegExp(`"errors"|${RegExp.escape(token)}`);
+  return ({ status, headers, body }, now) => {
+    if (!body) return tooLarge();
+    // As bytes: both are ASCII (of tokens: RFC 6750, section 2.1).
+    const text = body.toString('latin1');
+    if (!unusual.test(text)) {
+      const isPlain = status === 200 && isObjectOfData(text) && isUtf8(body);
+      return isPlain
+        ? new UpstreamAnswer(status, body, false, true)
+        : judge(status, headers, body, now);
+    }
+    const bytes = text.includes(token)
+      ? Buffer.from(text.replaceAll(token, '[removed]'), 'latin1')
+      : body;
+    return judge(status, headers, bytes, now);
+  };
+}
+
+/** Whether data begin and end as `JSON.stringify` writes them. Such an answer is not parsed: its reader does, if at all. */
+function isObjectOfData(text: string): boolean {
+  return text.startsWith('{"data":{') && /\}\s*$/.test(text.slice(-3));
+}
+
+/** @param now in ms */
+function judge(
+  status: number,
+  headers: HttpAnswer['headers'],
+  bytes: Buffer,
   now: number,
 ): Outcome {
-  if (!body) return tooLarge();
-  const bytes = withoutToken(body, token);
-  if (status === 200 && isData(bytes) && isUtf8(bytes)) {
-    return new UpstreamAnswer(status, bytes, false, isPlain(bytes));
-  }
   const json = parse(bytes);
   if (status === 401 || status === 403) return refusal(status, json?.['detail']);
   const stated = secondsOf(headers['retry-after'], now);
@@ -46,29 +67,6 @@ export function readAnswer(
   if (answer && limit) return rateLimited(limit.seconds ?? stated);
   if (status >= 500) return { ...unavailable(status, stated), answer };
   return answer ?? notGraphQL(status);
-}
-
-/** A token is ASCII (RFC 6750, section 2.1). */
-function withoutToken(bytes: Buffer, token: string): Buffer {
-  if (!bytes.includes(token)) return bytes;
-  return Buffer.from(bytes.toString('latin1').replaceAll(token, '[removed]'), 'latin1');
-}
-
-const DATA = /^\{"data":\{/;
-/** As `JSON.stringify` writes the end of data and the first error. A long text to look for is found much faster. */
-const ERRORS = '},"errors":[{"';
-
-/**
- * Whether it is written like data without errors. Such an answer is not parsed here, since its reader parses it. One
- * with spaces between its tokens is.
- */
-function isData(bytes: Buffer): boolean {
-  return DATA.test(bytes.toString('latin1', 0, 9)) && !bytes.includes(ERRORS);
-}
-
-/** Whether data have no member `errors` beside or inside of them, and end as an object does. */
-function isPlain(bytes: Buffer): boolean {
-  return !bytes.includes('"errors"') && /\}\s*$/.test(bytes.toString('latin1', bytes.length - 3));
 }
 
 /** A JSON object. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { codedError } from '../../src/errors.ts';
 import { breaker } from '../../src/upstream/breaker.ts';
-import { readAnswer } from '../../src/upstream/read-answer.ts';
+import { answersTo } from '../../src/upstream/read-answer.ts';
 import { noTelemetry } from '../../src/upstream/telemetry.ts';
 import type { Failure, Outcome } from '../../src/upstream/request.ts';
 import { cut, honest } from '../service/replies.ts';
@@ -50,7 +50,7 @@ test('the breaker opens when connections break, refuses requests, and closes whe
 
 function read(status: number, body: string): Outcome {
   const answered = { status, headers: {}, body: Buffer.from(body) };
-  const outcome = readAnswer(answered, 'of the gateway', 0);
+  const outcome = answersTo('of the gateway')(answered, 0);
   return outcome;
 }
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { loggedFor } from '../support/gateway/operator-lines.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverService, startOverFullService } from '../support/gateway/over-service.ts';
-import { readAnswer } from '../../src/upstream/read-answer.ts';
+import { answersTo } from '../../src/upstream/read-answer.ts';
 import type { Failure } from '../../src/upstream/request.ts';
 import type { Received, Reply } from '../service/service.ts';
 import {
@@ -104,7 +104,7 @@ test.each<[status: number, words: RegExp, bodies?: readonly (Buffer | string)[]]
   (status, words, bodies = BODIES) => {
     for (const said of bodies) {
       const answer = { status, headers: {}, body: Buffer.from(said) };
-      const outcome = readAnswer(answer, 'of the gateway', 0);
+      const outcome = answersTo('of the gateway')(answer, 0);
       const failure = outcome as Failure;
       const { error, isTemporary = false } = failure;
       expect(`${String(error.extensions['code'])} ${error.message}`).toMatch(words);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { codedError } from '../../src/errors.ts';
-import { readAnswer } from '../../src/upstream/read-answer.ts';
+import { answersTo } from '../../src/upstream/read-answer.ts';
 import { retry } from '../../src/upstream/retry.ts';
 import { json, honest } from '../service/replies.ts';
 import type { Reply } from '../service/service.ts';
@@ -20,7 +20,7 @@ interface Answered {
 /** Reads an answer as if it had just arrived. */
 function read({ status = 200, headers = {}, body = {} }: Answered) {
   const bytes = Buffer.from(JSON.stringify(body));
-  return readAnswer({ status, headers, body: bytes }, 'of the gateway', NOW);
+  return answersTo('of the gateway')({ status, headers, body: bytes }, NOW);
 }
 
 const limited = (retryAfter: string) => ({ status: 429, headers: { 'retry-after': retryAfter } });
