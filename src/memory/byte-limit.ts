@@ -83,6 +83,11 @@ export class BodyParts {
     const mayGoOn = all?.add(part.byteLength, this.#size) ?? true;
     if (this.#size > each) throw new BodyTooLarge(`The body is larger than ${each} bytes.`);
     if (!mayGoOn) throw noRoom();
+    if (at === 0 && !all) {
+      // Most answers of the service have one part. A part of a request is copied: it may keep many times its bytes.
+      this.#buffer = Buffer.from(part.buffer, part.byteOffset, part.byteLength);
+      return;
+    }
     if (this.#size > this.#buffer.length) this.#grow(Math.max(this.#size, 2 * at));
     this.#buffer.set(part, at);
   }
