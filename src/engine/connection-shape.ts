@@ -1,7 +1,8 @@
 import type { SelectionNode } from 'graphql';
+import type { Place } from '../paging/page.ts';
 import type { Fragments } from '../selections.ts';
 import type { AnswerError, Path } from './answer.ts';
-import type { ListRecord } from './list-record.ts';
+import type { PageRecords } from './page-records.ts';
 import {
   fieldsBelow,
   selectedNow,
@@ -11,9 +12,14 @@ import {
 
 type Values = Readonly<Record<string, unknown>>;
 
+interface Edge {
+  readonly place: Place<PageRecords>;
+  readonly cursor: () => string;
+}
+
 /** What a connection has, as far as it is selected. */
 interface Connection {
-  readonly edges: readonly { readonly record: ListRecord; readonly cursor: () => string }[];
+  readonly edges: readonly Edge[];
   readonly hasNextPage: boolean;
   readonly hasPreviousPage: boolean;
   readonly total: number | null;
@@ -48,18 +54,18 @@ export function connectionShape(
     return places.push(selectionsBelow(records)) - 1;
   };
 
-  const edgeWriter = (edges: string, inner: SelectedField): Write<Connection['edges'][number]> => {
+  const edgeWriter = (edges: string, inner: SelectedField): Write<Edge> => {
     if (inner.name === 'cursor') return ({ cursor }) => `"${cursor()}"`;
     if (inner.name !== 'node') return () => `"${types.edge}"`;
     const place = addPlace(inner, (index) => [edges, index, inner.key]);
-    return ({ record }) => record.texts[place]!;
+    return (edge) => textAt(edge, place);
   };
   const writer = (member: SelectedField): Write<Connection> => {
     const { key, name } = member;
     switch (name) {
       case 'nodes': {
         const place = addPlace(member, (index) => [key, index]);
-        return ({ edges }) => `[${edges.map(({ record }) => record.texts[place]).join(',')}]`;
+        return ({ edges }) => `[${edges.map((edge) => textAt(edge, place)).join(',')}]`;
       }
       case 'edges': {
         const inner = writtenBelow(member, fragments, (each) => edgeWriter(key, each));
@@ -87,8 +93,8 @@ export function connectionShape(
     write: (connection, values) => write(values)(connection),
     errorsIn: ({ edges }) => {
       const errors: AnswerError[] = [];
-      for (const [index, { record }] of edges.entries()) {
-        for (const error of record.errors) {
+      for (const [index, { place: at }] of edges.entries()) {
+        for (const error of at.page.records.errorsAt(at.offset)) {
           const [place, ...rest] = error.path ?? [];
           const way = place === undefined ? [] : ways[place as number]!(index);
           errors.push({ ...error, path: [...way, ...rest] });
@@ -97,6 +103,10 @@ export function connectionShape(
       return errors;
     },
   };
+}
+
+function textAt({ place: { page, offset } }: Edge, place: number): string {
+  return page.records.textAt(offset, place);
 }
 
 /** Compiles how an object is written: its selected members, for values of the variables. */

@@ -17,7 +17,7 @@ import { errorsBelow, JsonText, type AnswerError, type FieldValue } from './answ
 import type { Call, Requester } from './call.ts';
 import { connectionShape, type ConnectionShape } from './connection-shape.ts';
 import { listPages, type ListPages, type Reading } from './list-pages.ts';
-import type { ListRecord } from './list-record.ts';
+import type { PageRecords } from './page-records.ts';
 import type { NestedFiller, Parent, PreparedOperation } from './prepared-operation.ts';
 import { argumentsOf, selectionsBelow, type SelectedField } from './selected-fields.ts';
 import { failed } from './service-answer.ts';
@@ -69,7 +69,8 @@ export class ListField implements NestedFiller {
       const errors = errorsIn(page, drained);
       drained += count;
       const resumeAfter = cursorAt(list.nameInCursors, endOf(page)!);
-      yield { count, items: [textOf(page)], errors, extensions: { resumeAfter } };
+      const items = [page.page.records.take(page.offsets)];
+      yield { count, items, errors, extensions: { resumeAfter } };
     }
   }
 
@@ -96,7 +97,7 @@ export class ListField implements NestedFiller {
     list: OpenedList,
     requester: Requester,
     { isStream = false } = {},
-  ): WalkedPages<ListRecord> {
+  ): WalkedPages<PageRecords> {
     const args: DrainArguments = list.args;
     const limit = args.limit ?? undefined;
     if (limit !== undefined && limit < 0) {
@@ -117,7 +118,7 @@ export class ListField implements NestedFiller {
     list: OpenedList,
     requester: Requester,
     { name, position, limit }: Walk,
-  ): WalkedPages<ListRecord> {
+  ): WalkedPages<PageRecords> {
     if (list.parent) return walkBehind(pages.listFor(requester, list), position, limit);
     const { caller, operation, signal } = requester;
     return walkTogether(this.#shared.lists, {
@@ -137,14 +138,16 @@ export class ListField implements NestedFiller {
     const parts: Buffer[] = [];
     const errors: AnswerError[] = [];
     let drained = 0;
-    for await (const page of this.#drain(list, requester)) {
-      if (page.offsets.length === 0) continue;
-      const text = textOf(page);
+    for await (const walked of this.#drain(list, requester)) {
+      const { page, offsets } = walked;
+      if (offsets.length === 0) continue;
+      // The first page of a nested list may be that of another field, too.
+      const text = list.parent ? page.records.textOf(offsets) : page.records.take(offsets);
       requester.hold(text, text.length);
       requester.onDrained?.(text);
       parts.push(text);
-      errors.push(...errorsIn(page, drained));
-      drained += page.offsets.length;
+      errors.push(...errorsIn(walked, drained));
+      drained += offsets.length;
     }
     return { value: JsonText.ofList(parts), errors };
   }
@@ -162,7 +165,7 @@ export class ListField implements NestedFiller {
     const isBackward = args.last !== undefined && args.last !== null;
     // Without records, the fields of one that fails are no reason for an error.
     const pages = args.first === 0 || args.last === 0 ? this.#pages.bare : this.#pages;
-    const connected: ConnectedList<ListRecord> = {
+    const connected: ConnectedList<PageRecords> = {
       // The pages in front of the last records are not in the answer.
       ...pages.listFor(isBackward ? requester.forOverhead() : requester, list),
       nameInCursors: list.nameInCursors,
@@ -238,23 +241,11 @@ interface OpenedList extends Reading {
   readonly args: Readonly<Record<string, unknown>>;
 }
 
-/** By the offsets of a page: the readers of a walk share its text. */
-const texts = new WeakMap<readonly number[], Buffer>();
-
-/** The JSON of a page's records, with commas between them. */
-function textOf({ page: { records }, offsets }: WalkedPage<ListRecord>): Buffer {
-  const known = texts.get(offsets);
-  if (known) return known;
-  const text = Buffer.from(offsets.map((offset) => records[offset]!.texts[0]).join(','));
-  texts.set(offsets, text);
-  return text;
-}
-
 /** @param from the index of the page's first record in the list */
-function errorsIn({ page, offsets }: WalkedPage<ListRecord>, from: number): AnswerError[] {
+function errorsIn({ page, offsets }: WalkedPage<PageRecords>, from: number): AnswerError[] {
   const errors: AnswerError[] = [];
   for (const [at, offset] of offsets.entries()) {
-    for (const error of page.records[offset]!.errors) {
+    for (const error of page.records.errorsAt(offset)) {
       const [place, ...rest] = error.path ?? [];
       errors.push({ ...error, path: place === undefined ? [] : [from + at, ...rest] });
     }

@@ -7,9 +7,9 @@ import type { OutgoingRequest } from '../upstream/request.ts';
 import { compileByIds } from './by-ids.ts';
 import type { Requester } from './call.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
-import type { ListRecord } from './list-record.ts';
 import { nameWith } from './mend.ts';
 import { badPage, failedBy, pageReader } from './page-reader.ts';
+import type { PageRecords } from './page-records.ts';
 import { asQuery, type Parent, type PreparedOperation } from './prepared-operation.ts';
 import {
   failedForSize,
@@ -29,7 +29,7 @@ export interface ListPages {
   /** Names what is selected, also in lists below the records, with the values of the caller's variables. */
   nameWith(sent: JsonObject): string;
   /** The list as walks read it on behalf of a requester. */
-  listFor(requester: Requester, reading: Reading): PagedList<ListRecord>;
+  listFor(requester: Requester, reading: Reading): PagedList<PageRecords>;
 }
 
 /** How a list is read. */
@@ -76,7 +76,7 @@ export function listPages(
   const nameOfSize = `${adapter.parent}.${name} ${texts.join(' ')}`;
   const nameFor = (sent: JsonObject) => nameWith(request, reader.mends, sent);
 
-  const fetcher = (requester: Requester, { parent }: Reading): FetchPage<ListRecord> => {
+  const fetcher = (requester: Requester, { parent }: Reading): FetchPage<PageRecords> => {
     const { sent } = requester.variables;
     let requested = 0;
     return async (cursor, size) => {
@@ -97,7 +97,7 @@ export function listPages(
       const id = JSON.stringify(parent.id ?? null);
       // The first pages of the nested lists of several parents share a request.
       if (cursor === null) {
-        return requester.loader<Page<ListRecord>>(`${size} ${nameFor(sent)}`, load).load(id);
+        return requester.loader<Page<PageRecords>>(`${size} ${nameFor(sent)}`, load).load(id);
       }
       const [page] = await load([id]);
       if (page instanceof Error) throw page;

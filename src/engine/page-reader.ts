@@ -18,8 +18,8 @@ import type { AnswerError } from './answer.ts';
 import type { Requester } from './call.ts';
 import { identityOf } from './identity.ts';
 import { isJsonObject } from './json.ts';
-import type { ListRecord } from './list-record.ts';
 import { compileMend, mended, type Mend } from './mend.ts';
+import { PageRecords } from './page-records.ts';
 import type { PreparedOperation } from './prepared-operation.ts';
 import { resultUnion } from './result-union.ts';
 import { selectedFields } from './selected-fields.ts';
@@ -78,7 +78,7 @@ export function pageReader(
       placed: PlacedValue,
       cursor: string | null,
       size: number,
-    ): Promise<Page<ListRecord>> => {
+    ): Promise<Page<PageRecords>> => {
       const failure = failureIn(placed.value);
       const page = isJsonObject(placed.value) && !failure ? placed.value : {};
       const errors = failure ? [{ service: failure, path: [] }] : placed.errors;
@@ -124,7 +124,7 @@ async function recordsIn(
   requester: Requester,
   items: readonly (readonly unknown[])[],
   placed: PlacedValue['errors'],
-): Promise<ListRecord[]> {
+): Promise<PageRecords> {
   const errors: AnswerError[][] = [];
   const add = (error: AnswerError, place: number) => {
     const [index, ...rest] = error.path ?? [];
@@ -140,13 +140,8 @@ async function recordsIn(
     const inside = mending ? await mended(mending, items[place], requester) : [];
     for (const error of inside) add(error, place);
   }
-  return items[0]!.map((_, index) => ({
-    texts: items.map((records) => JSON.stringify(records[index] ?? null)),
-    errors: errors[index] ?? NO_ERRORS,
-  }));
+  return new PageRecords(items, errors);
 }
-
-const NO_ERRORS: readonly AnswerError[] = [];
 
 /** @param errors of the service, at least one */
 export function failedBy(

@@ -14,8 +14,8 @@ import type { Call } from './call.ts';
 import { identityText } from './identity.ts';
 import { isJsonObject } from './json.ts';
 import { listPages } from './list-pages.ts';
-import type { ListRecord } from './list-record.ts';
 import { compileMend, mended, nameWith } from './mend.ts';
+import type { PageRecords } from './page-records.ts';
 import { asQuery, type PreparedOperation } from './prepared-operation.ts';
 import { selectedFields } from './selected-fields.ts';
 import { dataOf, readServiceAnswer, type PlacedValue } from './service-answer.ts';
@@ -97,7 +97,7 @@ function recordsInList(
 
   const lookUp = async (call: Call, ids: readonly string[]) => {
     const reader = call.forOverhead();
-    const list: LookUpList<ListRecord> = {
+    const list: LookUpList<PageRecords> = {
       ...pages.listFor(reader, { name }),
       idsFor: (readers) => pages.bare.listFor(shared.walkRequester(call, readers), { name }),
     };
@@ -106,8 +106,9 @@ function recordsInList(
       const result = found.get(id);
       if (!result) return NO_RECORD;
       if ('error' in result) return result.error as Error;
-      const { texts, errors } = result.record;
-      const value = JsonText.of(texts[0]!);
+      const { page, offset } = result.place;
+      const value = JsonText.of(page.records.textAt(offset));
+      const errors = page.records.errorsAt(offset);
       return { value, errors: errors.map((error) => ({ ...error, path: error.path?.slice(1) })) };
     });
   };

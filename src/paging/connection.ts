@@ -48,7 +48,7 @@ interface Window<T> {
 }
 
 interface Edge<R> {
-  readonly record: R;
+  readonly place: Place<R>;
   /** Encodes the cursor, which costs about a microsecond. */
   readonly cursor: () => string;
 }
@@ -254,9 +254,9 @@ function edgesOf<R>(list: string, places: readonly Place<R>[]): Edge<R>[] {
     encoders.set(page, encode);
     return encode;
   };
-  return places.map(({ page, offset }) => ({
-    record: page.records[offset]!,
-    cursor: () => encoderOf(page)(offset, page.ids[offset]!),
+  return places.map((place) => ({
+    place,
+    cursor: () => encoderOf(place.page)(place.offset, idOf(place)),
   }));
 }
 

@@ -87,7 +87,7 @@ export function endOf({ page, offsets }: WalkedPage): Position | undefined {
   const offset = offsets.at(-1);
   if (offset === undefined) return undefined;
   const { after, endCursor: end } = page;
-  return { after, end, size: page.records.length, offset, id: page.ids[offset]! };
+  return { after, end, size: page.ids.length, offset, id: page.ids[offset]! };
 }
 
 interface DrainFacts {

@@ -1,6 +1,13 @@
 import { codedError } from '../errors.ts';
 import { identityHash } from './identities.ts';
-import { causeOf, CursorRefusedError, PageFailedError } from './page.ts';
+import {
+  causeOf,
+  CursorRefusedError,
+  idOf,
+  PageFailedError,
+  placesOf,
+  type Place,
+} from './page.ts';
 import { readPage } from './page-size.ts';
 import { positionsIn, type IndexedPage } from './page-index.ts';
 import type { ReaderOptions, SharedWalks, WalkReaders } from './shared-walk.ts';
@@ -34,7 +41,7 @@ export interface LookUpList<R> extends PagedList<R> {
 interface LookUpCaller extends ReaderOptions, Pick<WalkTurn, 'caller' | 'operation'> {}
 
 /** The result for an id. With an error it is unknown whether the record exists. */
-type LookedUp<R> = { readonly record: R } | { readonly error: unknown };
+type LookedUp<R> = { readonly place: Place<R> } | { readonly error: unknown };
 
 interface LookUpsOptions {
   /** The most records that one walk reads. */
@@ -148,7 +155,7 @@ class LookUp<R> {
   readonly results = new Map<string, LookedUp<R>>();
   readonly #list: PagedList<R>;
   /** By the cursors of the pages, what was read behind them. */
-  readonly #read = new Map<string | null, (readonly [id: string | null, record: R])[]>();
+  readonly #read = new Map<string | null, Place<R>[]>();
 
   constructor(list: PagedList<R>, ids: readonly string[]) {
     this.#list = list;
@@ -180,9 +187,9 @@ class LookUp<R> {
       const { after } = pages[page]!;
       const failure = failures.get(after);
       if (failure) this.fail(id, failure.error);
-      const [known, record] = this.#read.get(after)?.[offset] ?? [];
-      if (isNew && known === null && this.missing.delete(id)) {
-        this.results.set(id, { record: record! });
+      const place = this.#read.get(after)?.[offset];
+      if (isNew && place && idOf(place) === null && this.missing.delete(id)) {
+        this.results.set(id, { place });
       }
     }
   }
@@ -214,15 +221,15 @@ class LookUp<R> {
    * give smaller pages, so this may take several.
    */
   async #readPage(start: string | null, length: number): Promise<void> {
-    const read: [id: string | null, record: R][] = [];
+    const read: Place<R>[] = [];
     this.#read.set(start, read);
     let after = start;
     do {
       const page = await readPage(this.#list, after);
-      for (const [offset, id] of page.ids.entries()) {
-        const record = page.records[offset]!;
-        read.push([id, record]);
-        if (id !== null && this.missing.delete(id)) this.results.set(id, { record });
+      for (const place of placesOf(page)) {
+        read.push(place);
+        const id = idOf(place);
+        if (id !== null && this.missing.delete(id)) this.results.set(id, { place });
       }
       if (!page.hasNextPage || page.endCursor === null || page.endCursor === after) return;
       after = page.endCursor;

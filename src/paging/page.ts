@@ -9,8 +9,11 @@ import type { Identities } from './identities.ts';
 
 /** A page as the service returns it: forward only, with one opaque cursor. */
 export interface Page<R = unknown> {
-  /** In order. Nothing of a record is read here, so the errors of a record have to travel in it. */
-  readonly records: readonly R[];
+  /**
+   * All of its records, which are identified by their offsets in the page. Nothing of them is read here, so their errors
+   * have to travel in it.
+   */
+  readonly records: R;
   /** The identity of each record (`Type:id`), at the same index. Null: the record has none. */
   readonly ids: readonly (string | null)[];
   readonly hasNextPage: boolean;

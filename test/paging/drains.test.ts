@@ -9,6 +9,7 @@ import { SharedWalks, type ReaderOptions, type WalkReaders } from '../../src/pag
 import { after, honest } from '../service/replies.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
+import type { Serials } from '../service/list-model.ts';
 import { recordsOf, World } from './world.ts';
 
 const { signal } = new AbortController();
@@ -147,7 +148,7 @@ function sharedList(pages: number) {
   const walks: WalkReaders[] = [];
   const begin = (readers: WalkReaders) => {
     walks.push(readers);
-    const fetchPage: FetchPage<number> = (...request) => {
+    const fetchPage: FetchPage<Serials> = (...request) => {
       readers.spend();
       return world.fetchPage(...request);
     };
@@ -159,6 +160,6 @@ function sharedList(pages: number) {
   return { world, records: world.service.shown, walks, join };
 }
 
-async function all(pages: WalkedPages<number>): Promise<number[]> {
+async function all(pages: WalkedPages<Serials>): Promise<number[]> {
   return (await recordsOf(pages)).records;
 }

@@ -3,6 +3,7 @@ import { codeOf } from '../../src/errors.ts';
 import { MISSING_MS } from '../../src/paging/known-lists.ts';
 import { PageFailedError, type FetchPage } from '../../src/paging/page.ts';
 import { walkList } from '../../src/paging/walk.ts';
+import type { Serials } from '../service/list-model.ts';
 import { recordsOf, World } from './world.ts';
 
 const LIMIT = 12;
@@ -10,7 +11,7 @@ const LIMIT = 12;
 test('a record that fails with the fields of the lookup is returned with its failure, not called missing or moved', async () => {
   for (const length of [5, 80]) {
     const world = new World(length, { limit: LIMIT });
-    const fetchPage: FetchPage<number> = async (...request) => {
+    const fetchPage: FetchPage<Serials> = async (...request) => {
       const page = await world.fetchPage(...request);
       return { ...page, ids: page.ids.map((id) => (id === '3' ? null : id)) };
     };
@@ -24,7 +25,7 @@ test('a record that fails with the fields of the lookup is returned with its fai
 
 test('a record that failed in a drain is not called missing', async () => {
   const world = new World(80, { limit: LIMIT });
-  const fetchPage: FetchPage<number> = async (...request) => {
+  const fetchPage: FetchPage<Serials> = async (...request) => {
     const page = await world.fetchPage(...request);
     return { ...page, ids: page.ids.map((id) => (id === '40' ? null : id)) };
   };
@@ -109,7 +110,7 @@ describe('a failure', () => {
     const world = new World(200);
     await world.drain();
     const failure = new Error('A record is broken.');
-    const fetchPage: FetchPage<number> = async (...request) => {
+    const fetchPage: FetchPage<Serials> = async (...request) => {
       const page = await world.fetchPage(...request);
       if (page.records.includes(60)) throw new PageFailedError('failed', { cause: failure });
       return page;

@@ -11,7 +11,7 @@ import {
   type Page,
 } from '../../src/paging/page.ts';
 import { ManualClock, MINUTE } from '../support/random/manual-clock.ts';
-import { KINDS, type Traits } from '../service/list-model.ts';
+import { KINDS, type Serials, type Traits } from '../service/list-model.ts';
 import { pageOf, readPageOf, recordsOf, World } from './world.ts';
 
 describe('the requests of a walk', () => {
@@ -170,7 +170,7 @@ test.each([0, 120, 395])(
   'a list whose ids repeat in one page, from record %i on, is returned whole by every walk',
   async (offset) => {
     const ids = Array.from({ length: 400 }, (_, number) => `p${number}`);
-    const fetchPage: PagedList<number>['fetchPage'] = async (after, first) => {
+    const fetchPage: PagedList<Serials>['fetchPage'] = async (after, first) => {
       const start = Number(after ?? 0);
       const end = Math.min(start + first, ids.length);
       const records = numbers.slice(start, end);
@@ -189,10 +189,11 @@ test.each([0, 120, 395])(
   },
 );
 
-const at = (endCursor: string | null, ...records: (string | null)[]) =>
-  pageOf(records, { endCursor });
+type Ids = readonly (string | null)[];
 
-test.each<[string, Page[], (string | null)[] | 'stalled']>([
+const at = (endCursor: string | null, ...records: Ids) => pageOf(records, { endCursor });
+
+test.each<[string, Page<Ids>[], (string | null)[] | 'stalled']>([
   ['no cursor', [at(null, 'a')], 'stalled'],
   ['the same cursor, and no new record', [at('x', 'a'), at('x', 'b'), at('x', 'b')], 'stalled'],
   ['the same cursor, and records without ids', [at('x', 'a'), at('x', null)], 'stalled'],
@@ -209,7 +210,7 @@ test.each<[string, Page[], (string | null)[] | 'stalled']>([
   const all = isStalled ? pages : [...pages.slice(0, -1), { ...pages.at(-1)!, hasNextPage: false }];
   let requests = 0;
   const list = { ...new World(0).list, fetchPage: async () => all[(requests += 1) - 1]! };
-  const walked = await recordsOf(walkList<unknown>(list, { after: null }), (error) => error);
+  const walked = await recordsOf(walkList<Ids>(list, { after: null }), (error) => error);
   expect(requests).toBe(pages.length);
   if (isStalled) expect(walked.error).toMatchObject({ extensions: { code: 'DRAIN_STALLED' } });
   else expect(walked).toMatchObject({ records: expected, error: undefined });
@@ -218,7 +219,7 @@ test.each<[string, Page[], (string | null)[] | 'stalled']>([
 test('a list that repeats itself under ever new cursors ends with DRAIN_STALLED', async () => {
   let cursor = 0;
   const fetchPage = async () => at(String((cursor += 1)), 'a');
-  const walked = recordsOf(walkList<unknown>({ ...new World(0).list, fetchPage }, { after: null }));
+  const walked = recordsOf(walkList<Ids>({ ...new World(0).list, fetchPage }, { after: null }));
   await expect(walked).rejects.toMatchObject({ extensions: { code: 'DRAIN_STALLED' } });
   expect(cursor).toBeLessThan(2_000);
 });

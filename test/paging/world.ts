@@ -16,12 +16,13 @@ import {
   PageFailedError,
   type FetchPage,
   type Page,
+  type Place,
   type ReadPage,
 } from '../../src/paging/page.ts';
 import { SharedWalks } from '../../src/paging/shared-walk.ts';
 import { WalkSlots } from '../../src/paging/walk-slots.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
-import { ListModel, type Change, type Traits } from '../service/list-model.ts';
+import { ListModel, type Change, type Serials, type Traits } from '../service/list-model.ts';
 
 /** What happens while a list is read; times are numbers of answers. */
 export interface Meanwhile {
@@ -41,7 +42,7 @@ export interface WorldOptions extends Partial<Traits> {
 }
 
 interface LookUpOptions {
-  readonly list?: LookUpList<number>;
+  readonly list?: LookUpList<Serials>;
   readonly budget?: PageBudget;
   readonly signal?: AbortSignal;
 }
@@ -49,7 +50,7 @@ interface LookUpOptions {
 /** A list of the model service, and what its walks, connections and lookups share. A record is its serial number. */
 export class World {
   readonly service: ListModel;
-  readonly list: ConnectedList<number> & LookUpList<number>;
+  readonly list: ConnectedList<Serials> & LookUpList<Serials>;
   readonly clock = new ManualClock();
   readonly known = new KnownLists({ clock: this.clock, maxIds: 100_000, totalSeconds: 300 });
   readonly walks = new SharedWalks();
@@ -97,7 +98,7 @@ export class World {
     };
   }
 
-  get fetchPage(): FetchPage<number> {
+  get fetchPage(): FetchPage<Serials> {
     return async (after, first) => {
       this.requests += 1;
       if (this.holds) await this.#held();
@@ -154,12 +155,12 @@ export class World {
   }
 
   /** Drains the list. */
-  async drain(part: WalkOptions<number> = { after: null }): Promise<number[]> {
+  async drain(part: WalkOptions<Serials> = { after: null }): Promise<number[]> {
     return (await recordsOf(walkList(this.list, part))).records;
   }
 
   /** Walks the list while requests are held; the walk may fail. */
-  walk(part: WalkOptions<number> = { after: null }, meanwhile: Partial<Meanwhile> = {}) {
+  walk(part: WalkOptions<Serials> = { after: null }, meanwhile: Partial<Meanwhile> = {}) {
     return this.during(() => recordsOf(walkList(this.list, part), (error) => error), meanwhile);
   }
 
@@ -167,7 +168,7 @@ export class World {
     const { edges, ...flags } = await readConnection(this.list, args);
     return {
       ...flags,
-      records: edges.map(({ record }) => record),
+      records: edges.map(({ place }) => serialAt(place)),
       cursors: edges.map(({ cursor }) => cursor()),
     };
   }
@@ -198,7 +199,7 @@ export class World {
     return serials.map((serial) => {
       const result = found.get(String(serial));
       if (!result) return undefined;
-      return 'record' in result ? result.record : result.error;
+      return 'place' in result ? serialAt(result.place) : result.error;
     });
   }
 
@@ -220,6 +221,11 @@ export class World {
   }
 }
 
+/** @returns the serial of the record */
+export function serialAt({ page, offset }: Place<Serials>): number {
+  return page.records[offset]!;
+}
+
 const { signal: STAYS } = new AbortController();
 
 interface Walked<R> {
@@ -231,7 +237,7 @@ interface Walked<R> {
 
 /** Collects the records of a walk. @param orThrow returns the error of a walk that may fail; it throws by default */
 export async function recordsOf<R>(
-  pages: AsyncIterable<WalkedPage<R>>,
+  pages: AsyncIterable<WalkedPage<readonly R[]>>,
   orThrow: (error: Error) => Error = (error) => {
     throw error;
   },
@@ -258,6 +264,6 @@ export function readPageOf(after: string | null, ids: readonly string[]): ReadPa
 export function pageOf<R extends string | null>(
   records: readonly R[],
   { endCursor = 'x', hasNextPage = true, size = 50 }: Partial<Page> = {},
-): Page<R> {
+): Page<readonly R[]> {
   return { records, ids: records, hasNextPage, endCursor, size };
 }

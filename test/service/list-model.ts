@@ -22,7 +22,10 @@ export const SIZINGS = [
 ] as const;
 type Sizing = (typeof SIZINGS)[number];
 
-/** A record of the model. Its serial number is the record itself, whatever its id is. */
+/** The records of a page: the serial number of each is the record itself, whatever its id is. */
+export type Serials = readonly number[];
+
+/** A record of the model. */
 interface ModelRecord {
   readonly serial: number;
   readonly id: string | null;
@@ -112,7 +115,7 @@ export class ListModel {
   }
 
   /** @throws SizeRefusedError, CursorRefusedError */
-  page(after: string | null, first: number): Page<number> {
+  page(after: string | null, first: number): Page<Serials> {
     if (first > this.accepts) throw new SizeRefusedError('The page costs too much.');
     const records = this.#records;
     const size = Math.min(first, this.limit);
