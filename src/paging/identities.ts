@@ -35,8 +35,15 @@ export interface Identities {
 }
 
 export function hashIds(ids: readonly (string | null)[]): Identities {
-  const hashes = ids.map((id) => (id === null ? NaN : identityHash(id)));
-  const known = hashes.filter((hash) => !Number.isNaN(hash));
-  const distinct = new Set(known).size;
-  return { hashes, hasRepeats: distinct < known.length, areUnique: distinct === hashes.length };
+  const hashes: number[] = [];
+  const distinct = new Set<number>();
+  let known = 0;
+  for (const id of ids) {
+    const hash = id === null ? NaN : identityHash(id);
+    hashes.push(hash);
+    if (id === null) continue;
+    known += 1;
+    distinct.add(hash);
+  }
+  return { hashes, hasRepeats: distinct.size < known, areUnique: distinct.size === hashes.length };
 }
