@@ -84,10 +84,12 @@ export function underOurKeys(type: string, selectionSet: string): string {
  */
 export function withPlainNames(type: string, parent: unknown): unknown {
   if (typeof parent !== 'object' || parent === null) return parent;
+  const members = parent as Readonly<Record<string, unknown>>;
   const prefix = keyPrefix(type);
   let plain: Record<string, unknown> | undefined;
-  for (const [key, value] of Object.entries(parent)) {
+  for (const key of Object.keys(members)) {
     if (!key.startsWith(prefix)) continue;
+    const value = members[key];
     if (value instanceof Error) throw withoutPath(value);
     plain ??= copyOf(parent);
     plain[key.slice(prefix.length)] = isLongInteger(value) ? value.rawJSON : value;

@@ -1,5 +1,4 @@
 import type { AnswerError } from './answer.ts';
-import { parseExactly } from './json.ts';
 
 type Values = readonly (readonly unknown[])[];
 
@@ -8,7 +7,7 @@ export class PageRecords {
   /** Of each place; undefined when only a text is left. */
   #values: Values | undefined;
   readonly #errors: readonly (readonly AnswerError[] | undefined)[];
-  #taken: { readonly offsets: readonly number[]; readonly json: Buffer } | undefined;
+  #taken: Buffer | undefined;
 
   /**
    * @param values as each place of the operation selects them: `nodes`, and each `edges { node }`
@@ -36,22 +35,13 @@ export class PageRecords {
   }
 
   /**
-   * Does the same once for all readers of a walk, which keeps its pages for later ones. Only the text is left then: readers
-   * take the same records, or the first of them.
-   *
-   * @param offsets the same object for readers that take the same
+   * Does the same once for all readers of a walk, which keeps its pages for later ones. Only the text is left then. They
+   * take the same records: a reader who may not take all of them fails behind this page.
    */
   take(offsets: readonly number[]): Buffer {
-    const taken = this.#taken;
-    if (taken?.offsets === offsets) return taken.json;
-    if (taken) {
-      const values = parseExactly(`[${String(taken.json)}]`) as readonly unknown[];
-      return listed(values.slice(0, offsets.length));
-    }
-    const json = this.textOf(offsets);
-    this.#taken = { offsets, json };
+    this.#taken ??= this.textOf(offsets);
     this.#values = undefined;
-    return json;
+    return this.#taken;
   }
 }
 

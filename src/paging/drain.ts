@@ -42,8 +42,7 @@ export async function* drain<R>(
     for await (const { page, offsets: all } of pages) {
       const wanted = Math.min(all.length, limit - drained);
       const count = Math.min(wanted, Math.max(0, budget.left));
-      // A page that is not cut keeps its offsets, by which its readers share its text.
-      const offsets = count === all.length ? all : all.slice(0, count);
+      const offsets = all.slice(0, count);
       budget.left -= offsets.length;
       drained += offsets.length;
       end = endOf({ page, offsets }) ?? end;

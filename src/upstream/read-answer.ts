@@ -28,18 +28,14 @@ export function answersTo(token: string): (answer: HttpAnswer, now: number) => O
   const unusual = new RegExp(`"errors"|${RegExp.escape(token)}`);
   return ({ status, headers, body }, now) => {
     if (!body) return tooLarge();
-    // As bytes: both are ASCII (of tokens: RFC 6750, section 2.1).
+    // A character for each byte: both are ASCII (of tokens: RFC 6750, section 2.1).
     const text = body.toString('latin1');
-    if (!unusual.test(text)) {
-      const isPlain = status === 200 && isObjectOfData(text) && isUtf8(body);
-      return isPlain
-        ? new UpstreamAnswer(status, body, false, true)
-        : judge(status, headers, body, now);
+    const isUsual = !unusual.test(text);
+    if (isUsual && status === 200 && isObjectOfData(text) && isUtf8(body)) {
+      return new UpstreamAnswer(status, body, false, true);
     }
-    const bytes = text.includes(token)
-      ? Buffer.from(text.replaceAll(token, '[removed]'), 'latin1')
-      : body;
-    return judge(status, headers, bytes, now);
+    const passedOn = isUsual ? body : Buffer.from(text.replaceAll(token, '[removed]'), 'latin1');
+    return judge(status, headers, passedOn, now);
   };
 }
 

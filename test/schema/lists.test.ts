@@ -158,6 +158,11 @@ test.each([
   ],
   // Each page through the parent.
   ['a nested list of 32 records', '{ vacancy(id: 2) { allCandidates { id } } }', 1 + 11],
+  [
+    'two fields with the same page of a nested list',
+    '{ vacancy(id: 2) { allCandidates(limit: 3) { id } candidatesConnection(first: 3) { nodes { id } } } }',
+    2,
+  ],
   ['introspection', '{ __schema { types { name } } __typename }', 0],
 ])('the service gets as few requests as possible for %s', async (_, query, requests) => {
   const before = full.service.received.length;
