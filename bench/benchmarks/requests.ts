@@ -143,7 +143,7 @@ class CountedList {
     maxIds: 2 * RECORDS,
     totalSeconds: 60,
   });
-  readonly #list: PagedList<number> = {
+  readonly #list: PagedList = {
     name: 'records',
     fetchPage: async (after, first) => {
       this.requests += 1;

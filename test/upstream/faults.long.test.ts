@@ -69,6 +69,7 @@ const BODIES: readonly (Buffer | string)[] = [
   Buffer.from([0x1f, 0x8b, 0x08, 0xff]),
   Buffer.from('{"data":{"a":"\xff"}}', 'latin1'),
   `{"errors":["${MARK}"`,
+  `{"data":{"a":["${MARK}"`,
   ...[
     [{ data: { candidate: MARK } }],
     MARK,
