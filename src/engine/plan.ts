@@ -4,7 +4,7 @@ import {
   type DocumentNode,
   type OperationDefinitionNode,
 } from 'graphql';
-import { streamAt } from '../schema/incremental-directives.ts';
+import { isIncremental, streamAt } from '../schema/incremental-directives.ts';
 import { errorsBelow, type Answer, type AnswerError, type FieldValue } from './answer.ts';
 import type { Call } from './call.ts';
 import { entitiesField, recordField } from './entities.ts';
@@ -72,6 +72,13 @@ export function compile(
       ? forwardedFields(shared, prepared, root, fields, ofService)
       : () => undefined;
 
+  /** The lists with a `@stream`, whatever its condition is. */
+  const streamable = fields.filter(
+    ({ name, uses }) =>
+      shared.derived.get(`${root.name}.${name}`)?.kind === 'all' &&
+      uses.some(({ node }) => node.directives?.some(isIncremental)),
+  );
+
   /** @param streamed the keys of lists whose records are sent later: they are empty here */
   const answer = async (call: Call, streamed?: ReadonlySet<string>): Promise<Answer> => {
     const { values } = call.variables;
@@ -119,10 +126,9 @@ export function compile(
     },
     stream: (call) => {
       const { values } = call.variables;
-      const streams = selectedNow(fields, values).flatMap(({ key, uses }) => {
-        const list = derived.get(key);
+      const streams = selectedNow(streamable, values).flatMap(({ key, uses }) => {
         const stream = uses.map(({ node }) => streamAt(node, values)).find((each) => each);
-        return stream && list instanceof ListField ? [{ key, list, ...stream }] : [];
+        return stream ? [{ key, list: derived.get(key) as ListField, ...stream }] : [];
       });
       if (streams.length === 0) return undefined;
       const streamed = new Set(streams.map(({ key }) => key));

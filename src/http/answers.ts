@@ -28,7 +28,7 @@ export function createAnswers(
      */
     reply: async (ready: Ready): Promise<Reply> => {
       const { exchange } = ready;
-      const { plan, isIncremental } = ready.operation;
+      const { plan } = ready.operation;
       const accepts = accepted(exchange.header('accept'));
       const call = begin(ready);
       const show: ShowError = (error) => {
@@ -43,7 +43,7 @@ export function createAnswers(
         const headers = { 'content-type': accepts.json };
         return { status: 200, headers, body: writeAnswer(answer, show) };
       };
-      const payloads = isIncremental && accepts.parts ? plan.stream(call) : undefined;
+      const payloads = accepts.parts ? plan.stream(call) : undefined;
       if (!payloads) return whole(await plan.answer(call));
       const { value: first } = await payloads.next();
       return first!.hasNext ? multipartReply(first!, payloads, show) : whole(first!.first!);

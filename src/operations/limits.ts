@@ -17,10 +17,8 @@ export interface Limits {
   readonly maxAliases: number;
 }
 
-/** Per document, all operations together: what validation and planning cost. */
+/** Per document, all operations together: what planning costs. What validation costs is limited by graphql-js. */
 const MAX_SELECTIONS = 10_000;
-/** Selections of one field at one place of the answer: validation compares every two, and everything below them. */
-const MAX_REPEATS = 100;
 
 /** The size of a document, of whose operations the largest counts: all of them are validated. */
 export interface Size {
@@ -29,14 +27,12 @@ export interface Size {
   aliases: number;
   /** `__schema` and `__type` count as one level: validation limits introspection. */
   depth: number;
-  /** The key that is selected most often at one place of the answer. */
-  repeated: { readonly key: string; readonly times: number };
 }
 
 /** Measures a document. The contents of a fragment count wherever it is spread. */
 export function sizeOf(document: DocumentNode): Size {
   const fragments = fragmentsOf(document);
-  const size: Size = { selections: 0, aliases: 0, depth: 0, repeated: { key: '', times: 0 } };
+  const size: Size = { selections: 0, aliases: 0, depth: 0 };
   for (const definition of document.definitions) {
     if (definition.kind === Kind.OPERATION_DEFINITION) measure(definition, fragments, size);
   }
@@ -67,8 +63,7 @@ function measure(
     size.depth = Math.max(size.depth, depth);
     // Routers send several `_entities` fields, and the number of representations is limited instead.
     aliases += fields.filter(({ alias, name }) => alias && name.value !== '_entities').length;
-    for (const [key, uses] of Map.groupBy(fields, keyOf)) {
-      if (uses.length > size.repeated.times) size.repeated = { key, times: uses.length };
+    for (const uses of Map.groupBy(fields, keyOf).values()) {
       const below = uses.flatMap((use) => use.selectionSet ?? []);
       const isIntrospection = /^__(schema|type)$/.test(uses[0]!.name.value);
       if (below.length > 0) {
@@ -91,7 +86,7 @@ interface Place {
  * @param isRouter routers send one request for many callers, with aliases
  */
 export function excessOf(
-  { selections, aliases, depth, repeated: { key, times } }: Size,
+  { selections, aliases, depth }: Size,
   { maxDepth, maxAliases }: Limits,
   isRouter: boolean,
 ): readonly string[] {
@@ -110,11 +105,6 @@ export function excessOf(
   if (aliases > maxAliases && !isRouter) {
     excess.push(
       `The operation has ${aliases} aliases, ${counted}; at most ${maxAliases} are allowed (MAX_ALIASES). Split the operation.`,
-    );
-  }
-  if (times > MAX_REPEATS) {
-    excess.push(
-      `The field "${key}" is selected ${times} times at one place of the answer; at most ${MAX_REPEATS} are allowed. Select it once, with everything below it.`,
     );
   }
   return excess;

@@ -10,10 +10,9 @@ import {
 import { LRUCache } from 'lru-cache';
 import { badRequest } from '../errors.ts';
 import type { NamedDocument, ScopedUse } from '../schema/field-scopes.ts';
-import { hasIncremental } from '../schema/incremental-directives.ts';
 import { onlyOperation, visitFields } from '../selections.ts';
 import { excessOf, parseWithin, sizeOf, type Limits, type Size } from './limits.ts';
-import { hasBrokenFragments, validationErrors, type ValidationRules } from './validation.ts';
+import { validationErrors, type ValidationRules } from './validation.ts';
 
 interface OperationRules<Plan> extends Limits, ValidationRules {
   /** Finds the fields of an operation that need scopes. Default: no field does. */
@@ -63,12 +62,10 @@ function operationsOf<Plan>(
   document: DocumentNode,
   rules: OperationRules<Plan>,
 ): readonly CheckedOperation<Plan>[] {
-  const isBroken = hasBrokenFragments(rules.schema, document);
   const checked: CheckedDocument<Plan> = {
     document,
     rules,
-    isIncremental: hasIncremental(document),
-    size: isBroken ? undefined : sizeOf(document),
+    size: sizeOf(document),
     isValid: false,
   };
   return document.definitions
@@ -94,10 +91,7 @@ function selected<Plan>(
 interface CheckedDocument<Plan> {
   readonly document: DocumentNode;
   readonly rules: OperationRules<Plan>;
-  /** Whether the document has a `@stream`. */
-  readonly isIncremental: boolean;
-  /** Undefined if its fragments are broken. */
-  readonly size: Size | undefined;
+  readonly size: Size;
   isValid: boolean;
 }
 
@@ -110,7 +104,6 @@ export class CheckedOperation<Plan = unknown> {
   /** The definition that `operationName` selects. */
   readonly operation: OperationDefinitionNode;
   readonly type: OperationTypeNode;
-  readonly isIncremental: boolean;
   readonly #of: CheckedDocument<Plan>;
   #routerFields: readonly string[] | undefined;
   #scopedUses: readonly ScopedUse[] | undefined;
@@ -120,7 +113,6 @@ export class CheckedOperation<Plan = unknown> {
     this.document = of.document;
     this.operation = operation;
     this.type = operation.operation;
-    this.isIncremental = of.isIncremental;
     this.#of = of;
   }
 
@@ -131,7 +123,7 @@ export class CheckedOperation<Plan = unknown> {
   /** Returns the limits that the document exceeds: see `excessOf`. */
   excess(isRouter: boolean): readonly string[] {
     const { size, rules } = this.#of;
-    return size ? excessOf(size, rules, isRouter) : [];
+    return excessOf(size, rules, isRouter);
   }
 
   /** The fields for routers that it selects, `_service` and `_entities`: a type may lead back to the root. */
@@ -149,9 +141,9 @@ export class CheckedOperation<Plan = unknown> {
    * extensions. Read `excess` first: a hostile document can make validation expensive.
    */
   errors(): readonly GraphQLError[] {
-    const { document, rules, size, isValid } = this.#of;
+    const { document, rules, isValid } = this.#of;
     if (isValid) return NONE;
-    const errors = validationErrors(document, rules, size === undefined);
+    const errors = validationErrors(document, rules);
     this.#of.isValid = errors.length === 0;
     return errors;
   }

@@ -1,12 +1,7 @@
 import {
-  getNullableType,
   GraphQLError,
-  isListType,
-  NoFragmentCyclesRule,
   NoSchemaIntrospectionCustomRule,
-  NoUnusedFragmentsRule,
   specifiedRules,
-  UniqueFragmentNamesRule,
   validate,
   type ASTVisitor,
   type DocumentNode,
@@ -25,32 +20,18 @@ export interface ValidationRules {
   readonly allowsReservedNames?: boolean | undefined;
 }
 
-/**
- * Validates a document against the specification, the proposal for `@stream`, and reserved names.
- *
- * @param isBroken only errors of fragments are reported: what is not measured can make the other rules expensive
- */
+/** Validates a document against the specification and reserved names. */
 export function validationErrors(
   document: DocumentNode,
   { schema, introspection, allowsReservedNames }: ValidationRules,
-  isBroken: boolean,
 ): readonly GraphQLError[] {
-  if (isBroken) return validate(schema, document, FRAGMENT_RULES);
   const rules = [
     ...specifiedRules,
-    streamRules,
     ...(allowsReservedNames ? [] : [noReservedNames]),
     ...(introspection ? [] : [NoSchemaIntrospectionCustomRule]),
   ];
   return validate(schema, document, rules, { hideSuggestions: !introspection });
 }
-
-/** Whether fragments of a document contain themselves, share a name or are not spread. */
-export function hasBrokenFragments(schema: GraphQLSchema, document: DocumentNode): boolean {
-  return validate(schema, document, FRAGMENT_RULES).length > 0;
-}
-
-const FRAGMENT_RULES = [UniqueFragmentNamesRule, NoUnusedFragmentsRule, NoFragmentCyclesRule];
 
 /**
  * Refuses the names that the gateway adds to its requests: they would clash, and the service would report errors in
@@ -72,20 +53,6 @@ function noReservedNames(context: ValidationContext): ASTVisitor {
     },
     Name: (node) => {
       if (node.value.startsWith('_rs')) refuse(node);
-    },
-  };
-}
-
-/** Refuses `@stream` where the gateway sends no parts, in addition to the rules for all directives. */
-function streamRules(context: ValidationContext): ASTVisitor {
-  return {
-    Directive: (node) => {
-      const field = context.getFieldDef();
-      if (node.name.value !== 'stream' || !field) return;
-      const isAtRoot = context.getParentType() === context.getSchema().getQueryType();
-      if (isAtRoot && isListType(getNullableType(field.type))) return;
-      const message = `@stream is for lists at the root of a query, but ${field.name} is not one.`;
-      context.reportError(new GraphQLError(message, { nodes: [node] }));
     },
   };
 }

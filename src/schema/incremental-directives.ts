@@ -1,5 +1,5 @@
 import { getArgumentValues, GraphQLStreamDirective } from '@graphql-tools/utils';
-import { parse, visit, type DirectiveNode, type DocumentNode, type FieldNode } from 'graphql';
+import { parse, type DirectiveNode, type FieldNode } from 'graphql';
 
 /** The definition of `@stream`. */
 export const INCREMENTAL = parse(`
@@ -20,13 +20,6 @@ directive @stream(
 /** Whether the directive is `@stream`, which is never sent upstream. */
 export function isIncremental({ name }: DirectiveNode): boolean {
   return name.value === 'stream';
-}
-
-/** Whether a document has a `@stream`, whatever its conditions are. */
-export function hasIncremental(document: DocumentNode): boolean {
-  let has = false;
-  visit(document, { Directive: (node) => void (has ||= isIncremental(node)) });
-  return has;
 }
 
 /**

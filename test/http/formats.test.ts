@@ -34,6 +34,8 @@ test.each<[accept: string | null, whole: string, streamed?: string]>([
     for (const [query, type] of [
       ['{ __typename }', whole],
       ['{ allPersons @stream { id } }', streamed],
+      ['{ persons @stream { items @stream { id } } }', whole],
+      ['{ personsConnection @stream { edges @stream { cursor } } }', whole],
     ] as const) {
       const response = await ask(gateway, query, {}, accept);
       await response.text();
