@@ -1,5 +1,10 @@
 import { systemClock } from '../../src/clock.ts';
-import { readConnection, type ConnectionArguments } from '../../src/paging/connection.ts';
+import {
+  checkedArguments,
+  readConnection,
+  type ConnectionArguments,
+} from '../../src/paging/connection.ts';
+import { cursorsOf } from '../../src/paging/cursor.ts';
 import { walkList, type PagedList } from '../../src/paging/walk.ts';
 import { KnownLists } from '../../src/paging/known-lists.ts';
 import { LookUps } from '../../src/paging/look-up.ts';
@@ -183,14 +188,9 @@ class CountedList {
   }
 
   async page(args: ConnectionArguments) {
-    const list = {
-      ...this.#list,
-      nameInCursors: '',
-      max: 500,
-      inTurn: <T>(begin: () => T) => begin(),
-    };
-    const { edges } = await readConnection(list, args);
-    const cursors = edges.map(({ cursor }) => cursor());
+    const list = { ...this.#list, inTurn: <T>(begin: () => T) => begin() };
+    const { places } = await readConnection(list, checkedArguments('', 500, args));
+    const cursors = places.map(cursorsOf(''));
     return { cursors, start: cursors[0]!, end: cursors.at(-1)! };
   }
 

@@ -1,7 +1,9 @@
 import type { SelectionNode } from 'graphql';
+import type { Window } from '../paging/connection.ts';
 import type { Place } from '../paging/page.ts';
 import type { Fragments } from '../selections.ts';
 import type { AnswerError, Path } from './answer.ts';
+import type { JsonObject } from './json.ts';
 import type { PageRecords } from './page-records.ts';
 import {
   fieldsBelow,
@@ -10,91 +12,111 @@ import {
   type SelectedField,
 } from './selected-fields.ts';
 
-type Values = Readonly<Record<string, unknown>>;
-
-interface Edge {
-  readonly place: Place<PageRecords>;
-  readonly cursor: () => string;
-}
-
-/** What a connection has, as far as it is selected. */
-interface Connection {
-  readonly edges: readonly Edge[];
-  readonly hasNextPage: boolean;
-  readonly hasPreviousPage: boolean;
+/** A connection that was read, as far as it is selected. */
+interface Connection extends Window<PageRecords> {
   readonly total: number | null;
+  readonly cursorOf: (place: Place) => string;
+  /** Of the operation's variables. */
+  readonly values: Readonly<Record<string, unknown>>;
 }
 
-/** How an operation selects a connection, and so how it is written. Compiled once. */
-export interface ConnectionShape {
-  /** What each `nodes` and each `edges { node }` selects of a record. */
-  readonly places: readonly (readonly SelectionNode[])[];
-  /** The fields that are selected for these values of the variables. */
-  selected(values: Values): readonly SelectedField[];
-  /** Writes the connection as JSON. */
-  write(connection: Connection, values: Values): string;
-  /** Returns the errors of the records at each place where they are. */
-  errorsIn(connection: Connection): readonly AnswerError[];
+/** Makes a member of a connection, or of one of its edges, as JSON. */
+type Make<T> = (connection: Connection, of: T) => unknown;
+
+/** The names of a connection's types, for `__typename`. */
+interface ConnectionTypes {
+  readonly type: string;
+  readonly edge: string;
+  readonly pageInfo: string;
 }
 
-/** Writes a member of a connection, or of an edge. */
-type Write<T> = (of: T, values: Values) => string;
+export type ConnectionShape = ReturnType<typeof connectionShape>;
 
-/** @param types the names of its types, for `__typename` */
+/** How an operation selects a connection, and so what it returns. Compiled once. */
 export function connectionShape(
   field: SelectedField,
-  types: { readonly type: string; readonly edge: string; readonly pageInfo: string },
+  types: ConnectionTypes,
   fragments: Fragments,
-): ConnectionShape {
+) {
   const places: (readonly SelectionNode[])[] = [];
   /** Lead from the connection to the record of an index, for each place. */
   const ways: ((index: number) => Path)[] = [];
-  const addPlace = (records: SelectedField, way: (index: number) => Path): number => {
+
+  const record = (
+    member: SelectedField,
+    way: (index: number) => Path,
+  ): Make<Place<PageRecords>> => {
+    const at = places.push(selectionsBelow(member)) - 1;
     ways.push(way);
-    return places.push(selectionsBelow(records)) - 1;
+    return (_, { page, offset }) => page.records.valueAt(offset, at);
+  };
+  /** Compiles an object of which these fields are selected, for one connection after the other. */
+  const object = <T>(of: SelectedField, maker: (member: SelectedField) => Make<T>) => {
+    const members = fieldsBelow(of, fragments).map((each) => ({ ...each, make: maker(each) }));
+    return (connection: Connection) => {
+      const selected = selectedNow(members, connection.values);
+      return (source: T) => {
+        const made: JsonObject = {};
+        for (const { key, make } of selected) made[key] = make(connection, source);
+        return made;
+      };
+    };
   };
 
-  const edgeWriter = (edges: string, inner: SelectedField): Write<Edge> => {
-    if (inner.name === 'cursor') return ({ cursor }) => `"${cursor()}"`;
-    if (inner.name !== 'node') return () => `"${types.edge}"`;
-    const place = addPlace(inner, (index) => [edges, index, inner.key]);
-    return (edge) => textAt(edge, place);
+  const inEdge = (edges: string, member: SelectedField): Make<Place<PageRecords>> => {
+    if (member.name === 'cursor') return ({ cursorOf }, place) => cursorOf(place);
+    if (member.name !== 'node') return () => types.edge;
+    return record(member, (index) => [edges, index, member.key]);
   };
-  const writer = (member: SelectedField): Write<Connection> => {
+  const inPageInfo = ({ name }: SelectedField): Make<void> => {
+    switch (name) {
+      case 'hasNextPage':
+      case 'hasPreviousPage':
+        return (connection) => connection[name];
+      case 'startCursor':
+        return (connection) => cursorAt(connection, 0);
+      case 'endCursor':
+        return (connection) => cursorAt(connection, -1);
+      default:
+        return () => types.pageInfo;
+    }
+  };
+  const inConnection = (member: SelectedField): Make<void> => {
     const { key, name } = member;
     switch (name) {
       case 'nodes': {
-        const place = addPlace(member, (index) => [key, index]);
-        return ({ edges }) => `[${edges.map((edge) => textAt(edge, place)).join(',')}]`;
+        const node = record(member, (index) => [key, index]);
+        return (connection) => connection.places.map((place) => node(connection, place));
       }
       case 'edges': {
-        const inner = writtenBelow(member, fragments, (each) => edgeWriter(key, each));
-        return ({ edges }, values) => {
-          const writeEdge = inner(values);
-          return `[${edges.map((edge) => writeEdge(edge)).join(',')}]`;
-        };
+        const edge = object<Place<PageRecords>>(member, (each) => inEdge(key, each));
+        return (connection) => connection.places.map(edge(connection));
       }
       case 'pageInfo': {
-        const inner = writtenBelow(member, fragments, (each) => infoWriter(each, types.pageInfo));
-        return (connection, values) => inner(values)(connection);
+        const info = object(member, inPageInfo);
+        return (connection) => info(connection)();
       }
       case 'totalCount':
-        return ({ total }) => String(total);
+        return ({ total }) => total;
       default:
-        return () => `"${types.type}"`;
+        return () => types.type;
     }
   };
   const members = fieldsBelow(field, fragments);
-  const write = writtenBelow(field, fragments, writer);
+  const whole = object(field, inConnection);
 
   return {
-    places,
-    selected: (values) => selectedNow(members, values),
-    write: (connection, values) => write(values)(connection),
-    errorsIn: ({ edges }) => {
+    /** What each `nodes` and each `edges { node }` selects of a record. */
+    places: places as readonly (readonly SelectionNode[])[],
+    /** The fields that are selected for these values of the variables. */
+    selected: (values: Connection['values']) => selectedNow(members, values),
+    /** Writes a connection as JSON. */
+    write: (connection: Connection) => JSON.stringify(whole(connection)()),
+    /** Returns the errors of the records at each place where they are. */
+    errorsIn: (connection: Connection): readonly AnswerError[] => {
       const errors: AnswerError[] = [];
-      for (const [index, { place: at }] of edges.entries()) {
-        for (const error of at.page.records.errorsAt(at.offset)) {
+      for (const [index, { page, offset }] of connection.places.entries()) {
+        for (const error of page.records.errorsAt(offset)) {
           const [place, ...rest] = error.path ?? [];
           const way = place === undefined ? [] : ways[place as number]!(index);
           errors.push({ ...error, path: [...way, ...rest] });
@@ -105,44 +127,7 @@ export function connectionShape(
   };
 }
 
-function textAt({ place: { page, offset } }: Edge, place: number): string {
-  return page.records.textAt(offset, place);
-}
-
-/** Compiles how an object is written: its selected members, for values of the variables. */
-function writtenBelow<T>(
-  field: SelectedField,
-  fragments: Fragments,
-  writer: (member: SelectedField) => Write<T>,
-): (values: Values) => (of: T) => string {
-  const members = fieldsBelow(field, fragments).map((member) => {
-    return { ...member, write: writer(member) };
-  });
-  return (values) => {
-    const selected = selectedNow(members, values);
-    return (of) => {
-      let text = '';
-      for (const { key, write } of selected) {
-        text += `${text === '' ? '' : ','}"${key}":${write(of, values)}`;
-      }
-      return `{${text}}`;
-    };
-  };
-}
-
-function infoWriter({ name }: SelectedField, type: string): Write<Connection> {
-  const valueOf = (connection: Connection): unknown => {
-    switch (name) {
-      case 'hasNextPage':
-      case 'hasPreviousPage':
-        return connection[name];
-      case 'startCursor':
-        return connection.edges[0]?.cursor() ?? null;
-      case 'endCursor':
-        return connection.edges.at(-1)?.cursor() ?? null;
-      default:
-        return type;
-    }
-  };
-  return (connection) => JSON.stringify(valueOf(connection));
+function cursorAt({ places, cursorOf }: Connection, index: number): string | null {
+  const place = places.at(index);
+  return place ? cursorOf(place) : null;
 }

@@ -1,12 +1,7 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { codedError } from '../errors.ts';
-import {
-  checkedArguments,
-  readConnection,
-  type ConnectedList,
-  type ConnectionArguments,
-} from '../paging/connection.ts';
+import { checkedArguments, readConnection, type ConnectedList } from '../paging/connection.ts';
 import { cursorsOf, decodeCursor, type Position } from '../paging/cursor.ts';
 import { drain, endOf, limitExceeded, walkTogether } from '../paging/drain.ts';
 import { walkBehind } from '../paging/resume.ts';
@@ -62,13 +57,14 @@ export class ListField implements NestedFiller {
   /** Drains a list of the root page by page, as fast as the parts are taken. */
   async *parts(call: Call): AsyncGenerator<Part, void, undefined> {
     const list = this.#open(call);
+    const cursorOf = cursorsOf(list.nameInCursors);
     let drained = 0;
     for await (const page of this.#drain(list, call, { isStream: true })) {
       const count = page.offsets.length;
       if (count === 0) continue;
       const errors = errorsIn(page, drained);
       drained += count;
-      const resumeAfter = cursorAt(list.nameInCursors, endOf(page)!);
+      const resumeAfter = cursorOf(endOf(page)!);
       const items = [page.page.records.take(page.offsets)];
       yield { count, items, errors, extensions: { resumeAfter } };
     }
@@ -108,8 +104,7 @@ export class ListField implements NestedFiller {
     const name = isStream ? undefined : JSON.stringify([list.name, selection, position, limit]);
     const pages = this.#walk(this.#pages, list, requester, { name, position, limit });
     const { drainBudget: budget, signal } = requester;
-    const toCursor = (at: Position) => cursorAt(list.nameInCursors, at);
-    return drain(pages, { limit, budget, signal, toCursor });
+    return drain(pages, { limit, budget, signal, toCursor: cursorsOf(list.nameInCursors) });
   }
 
   /** Walks a nested list, or, together with equal walks and in its turn, a list of the root. */
@@ -161,30 +156,27 @@ export class ListField implements NestedFiller {
     const selected = shape.selected(values);
     const isRead = selected.some(({ name }) => ['edges', 'nodes', 'pageInfo'].includes(name));
     const totals = selected.filter(({ name }) => name === 'totalCount');
-    const args: ConnectionArguments = list.args;
-    const isBackward = args.last !== undefined && args.last !== null;
+    const { slots } = this.#shared.lists;
+    const args = checkedArguments(list.nameInCursors, this.#shared.connectionMax, list.args);
+    const isBackward = args.last !== undefined;
     // Without records, the fields of one that fails are no reason for an error.
     const pages = args.first === 0 || args.last === 0 ? this.#pages.bare : this.#pages;
     const connected: ConnectedList<PageRecords> = {
       // The pages in front of the last records are not in the answer.
       ...pages.listFor(isBackward ? requester.forOverhead() : requester, list),
-      nameInCursors: list.nameInCursors,
-      max: this.#shared.connectionMax,
-      inTurn: (begin) => walkInTurn(this.#shared.lists.slots, requester, begin),
+      inTurn: (begin) => walkInTurn(slots, requester, begin),
     };
-    // Also where only `totalCount` is selected.
-    checkedArguments(connected, args);
     const [read, { total, failure }] = await Promise.all([
       isRead ? readConnection(connected, args) : NOTHING,
       totals.length > 0 ? this.#total(list, requester).catch(noTotal) : NO_TOTAL,
     ]);
     if (isBackward) {
       // Pages of overhead have charged the caller, but have not checked the scope `drain` for what is returned.
-      const returned = Math.ceil(read.edges.length / LARGEST_PAGE);
+      const returned = Math.ceil(read.places.length / LARGEST_PAGE);
       requester.budget?.spend(returned, { isCharged: true });
     }
-    const connection = { ...read, total };
-    const text = shape.write(connection, values);
+    const connection = { ...read, total, cursorOf: cursorsOf(list.nameInCursors), values };
+    const text = shape.write(connection);
     requester.hold(connection, text.length);
     const ofTotals = totals.flatMap(({ key }) => errorsBelow([key], failure));
     return { value: JsonText.of(text), errors: [...ofTotals, ...shape.errorsIn(connection)] };
@@ -227,7 +219,7 @@ interface Walk {
   readonly limit: number | undefined;
 }
 
-const NOTHING = { edges: [], hasNextPage: false, hasPreviousPage: false };
+const NOTHING = { places: [], hasNextPage: false, hasPreviousPage: false };
 const NO_TOTAL = { total: null, failure: [] };
 
 function noTotal(thrown: unknown) {
@@ -251,10 +243,6 @@ function errorsIn({ page, offsets }: WalkedPage<PageRecords>, from: number): Ans
     }
   }
   return errors;
-}
-
-function cursorAt(list: string, { after, end, size, offset, id }: Position): string {
-  return cursorsOf(list, { after, end, size })(offset, id);
 }
 
 type Filter = readonly [name: string, value: unknown, byDefault: unknown];

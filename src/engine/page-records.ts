@@ -19,9 +19,9 @@ export class PageRecords {
     this.#errors = errors;
   }
 
-  /** The JSON of a record. */
-  textAt(offset: number, place = 0): string {
-    return JSON.stringify(this.#values![place]![offset] ?? null);
+  /** A record as JSON. Nobody may change it. */
+  valueAt(offset: number, place = 0): unknown {
+    return this.#values![place]![offset] ?? null;
   }
 
   errorsAt(offset: number): readonly AnswerError[] {

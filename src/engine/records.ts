@@ -107,7 +107,7 @@ function recordsInList(
       if (!result) return NO_RECORD;
       if ('error' in result) return result.error as Error;
       const { page, offset } = result.place;
-      const value = JsonText.of(page.records.textAt(offset));
+      const value = JsonText.of(JSON.stringify(page.records.valueAt(offset)));
       const errors = page.records.errorsAt(offset);
       return { value, errors: errors.map((error) => ({ ...error, path: error.path?.slice(1) })) };
     });

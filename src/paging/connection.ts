@@ -1,14 +1,7 @@
 import { codedError } from '../errors.ts';
-import { cursorsOf, decodeCursor, type Position } from './cursor.ts';
+import { decodeCursor, type Position } from './cursor.ts';
 import { positionsIn, type PageIndex } from './page-index.ts';
-import {
-  causeOf,
-  CursorRefusedError,
-  idOf,
-  unlessRefused,
-  type Place,
-  type ReadPage,
-} from './page.ts';
+import { causeOf, CursorRefusedError, idOf, unlessRefused, type Place } from './page.ts';
 import { readPage } from './page-size.ts';
 import { cursorLost, locate, walkBehind } from './resume.ts';
 import { walkList, type PagedList, type WalkedPages } from './walk.ts';
@@ -32,43 +25,30 @@ export interface ConnectionArguments {
 
 /** A list whose connections are read. */
 export interface ConnectedList<R> extends PagedList<R> {
-  /** Names the list in its cursors. */
-  readonly nameInCursors: string;
-  /** The most records of one connection. */
-  readonly max: number;
   /** Begins a walk of the whole list when a slot for it is free. */
   readonly inTurn: <T>(begin: () => WalkedPages<T>) => WalkedPages<T>;
 }
 
-/** What a connection returns of its list: the places of records, or their edges, and its flags. */
-interface Window<T> {
-  readonly edges: readonly T[];
+/** What a connection returns of its list. */
+export interface Window<R> {
+  readonly places: readonly Place<R>[];
   readonly hasNextPage: boolean;
   readonly hasPreviousPage: boolean;
-}
-
-interface Edge<R> {
-  readonly place: Place<R>;
-  /** Encodes the cursor, which costs about a microsecond. */
-  readonly cursor: () => string;
 }
 
 /**
  * Reads a connection.
  *
- * @throws BAD_USER_INPUT, CURSOR_INVALID; DRAIN_STALLED; what `fetchPage` throws
+ * @throws CURSOR_INVALID; DRAIN_STALLED; what `fetchPage` throws
  */
 export async function readConnection<R>(
   list: ConnectedList<R>,
-  args: ConnectionArguments,
-): Promise<Window<Edge<R>>> {
-  const { last, ...others } = checkedArguments(list, args);
+  { last, ...others }: WindowArguments,
+): Promise<Window<R>> {
   try {
-    const window =
-      last === undefined
-        ? await readForward(list, others)
-        : await readBackward(list, { last, ...others });
-    return { ...window, edges: edgesOf(list.nameInCursors, window.edges) };
+    return last === undefined
+      ? await readForward(list, others)
+      : await readBackward(list, { last, ...others });
   } catch (error) {
     throw causeOf(error);
   }
@@ -77,13 +57,11 @@ export async function readConnection<R>(
 /**
  * Checks the arguments, also of a connection that is not read.
  *
+ * @param list its name in cursors @param max the most records of one connection
  * @returns `first` or `last`; neither: a page
  * @throws BAD_USER_INPUT, CURSOR_INVALID
  */
-export function checkedArguments(
-  { nameInCursors, max }: Pick<ConnectedList<unknown>, 'nameInCursors' | 'max'>,
-  args: ConnectionArguments,
-) {
+export function checkedArguments(list: string, max: number, args: ConnectionArguments) {
   const first = checkedCount('first', args.first, max);
   const last = checkedCount('last', args.last, max);
   // The specification only discourages both.
@@ -93,8 +71,8 @@ export function checkedArguments(
       '`first` and `last` cannot be given together: use `first` with `after` to page forward, `last` with `before` to page backward.',
     );
   }
-  const after = decodeCursor(nameInCursors, args.after);
-  const before = decodeCursor(nameInCursors, args.before);
+  const after = decodeCursor(list, args.after);
+  const before = decodeCursor(list, args.before);
   return { first, last, after, before };
 }
 
@@ -105,46 +83,46 @@ type WindowArguments = ReturnType<typeof checkedArguments>;
  *
  * The record of `before` ends them if it comes. If it does not exist any more, it ends nothing: section 4.4 of the
  * specification, ApplyCursorsToEdges. `hasPreviousPage` is true whenever there is an `after`: its own record precedes
- * the edges.
+ * the others.
  */
 async function readForward<R>(
   list: ConnectedList<R>,
   { first, after, before }: Omit<WindowArguments, 'last'>,
-): Promise<Window<Place<R>>> {
-  if (before?.id === null) throw noId();
+): Promise<Window<R>> {
+  if (before?.id === null) throw cursorLost();
   const hasPreviousPage = after !== null;
   // If `before` ends them, only one record more shows whether another follows.
   const needed = (first ?? list.size.limit) + (before ? 1 : 0);
-  const edges: Place<R>[] = [];
+  const places: Place<R>[] = [];
   let hasNextPage = false;
   for await (const { page, offsets } of walkBehind(list, after, Math.max(1, needed))) {
     // By now, the page limit is known.
     const count = first ?? list.size.limit;
     for (const offset of offsets) {
       if (before && page.ids[offset] === before.id)
-        return { edges, hasNextPage: first === undefined, hasPreviousPage };
-      if (edges.length === count) return { edges, hasNextPage: true, hasPreviousPage };
-      edges.push({ page, offset });
+        return { places, hasNextPage: first === undefined, hasPreviousPage };
+      if (places.length === count) return { places, hasNextPage: true, hasPreviousPage };
+      places.push({ page, offset });
     }
     hasNextPage = page.hasNextPage;
   }
   hasNextPage ||= first === undefined && before !== null;
-  return { edges, hasNextPage, hasPreviousPage };
+  return { places, hasNextPage, hasPreviousPage };
 }
 
 /** Reads the `last` records in front of a position. Both flags are exact. @throws CURSOR_INVALID */
 async function readBackward<R>(
   list: ConnectedList<R>,
   { last, after, before }: Omit<WindowArguments, 'first'> & { readonly last: number },
-): Promise<Window<Place<R>>> {
+): Promise<Window<R>> {
   const show = (places: readonly Place<R>[], hasNextPage = before !== null) => ({
-    edges: last === 0 ? [] : places.slice(-last),
+    places: last === 0 ? [] : places.slice(-last),
     hasNextPage,
     hasPreviousPage: places.length > last,
   });
   const own = before && !after && (await ownPage(list, before, last));
   if (own) return show(own);
-  if (before?.id === null) throw noId();
+  if (before?.id === null) throw cursorLost();
   const walk = () => walkBehind(list, after);
   const upTo = async (border: string | null) => {
     const known = after ? undefined : await readKnown(list, border, last);
@@ -244,27 +222,6 @@ async function lastOf<R>(
     if (met >= 0) return { places, isMet: true };
   }
   return { places, isMet: border === null };
-}
-
-function edgesOf<R>(list: string, places: readonly Place<R>[]): Edge<R>[] {
-  const encoders = new Map<ReadPage, ReturnType<typeof cursorsOf>>();
-  const encoderOf = (page: ReadPage) => {
-    const { after, endCursor: end, ids } = page;
-    const encode = encoders.get(page) ?? cursorsOf(list, { after, end, size: ids.length });
-    encoders.set(page, encode);
-    return encode;
-  };
-  return places.map((place) => ({
-    place,
-    cursor: () => encoderOf(place.page)(place.offset, idOf(place)),
-  }));
-}
-
-function noId(): Error {
-  return codedError(
-    'BAD_USER_INPUT',
-    'The record of `before` has no id, so it cannot be found in other pages. Page forward, with `first` and `after`.',
-  );
 }
 
 /** @throws BAD_USER_INPUT */

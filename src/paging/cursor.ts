@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib';
 import * as v from 'valibot';
 import { codedError } from '../errors.ts';
+import { idOf, type Place, type ReadPage } from './page.ts';
 
 /**
  * The position of a record when its cursor was issued: in the page that was requested with `after`, at `offset` of
@@ -16,9 +17,6 @@ export interface Position {
   /** Null: the record has no id, so that only its position is known. */
   readonly id: string | null;
 }
-
-/** The part of a position that all records of a page share. */
-type PageBounds = Pick<Position, 'after' | 'end' | 'size'>;
 
 /*
  * A cursor is base64url of
@@ -39,23 +37,29 @@ const MAX_LENGTH = 262_144;
 const MAX_PAGE_SIZE = 1_000_000;
 
 /**
- * Returns the function that encodes the cursors of a page's records.
+ * Returns the function that encodes the cursors of records, which takes about a microsecond for each.
  *
  * @param list identifies the list with its filters: other lists refuse the cursor
  */
-export function cursorsOf(
-  list: string,
-  { after, end, size }: PageBounds,
-): (offset: number, id: string | null) => string {
-  const json = JSON.stringify([list, after, end, size]).slice(0, -1);
-  const head = Buffer.from(`\0${json},`);
-  const padded = Buffer.alloc(head.length + ((3 - (head.length % 3)) % 3), ' ');
-  head.copy(padded);
-  padded[0] = VERSION;
-  const start = padded.toString('base64url');
-  const startSum = crc32(padded);
+export function cursorsOf(list: string): (place: Place) => string {
+  let startOf: ReadPage | undefined;
+  let start = '';
+  let startSum = 0;
   let tail = Buffer.allocUnsafe(256);
-  return (offset, id) => {
+  const beginPage = (page: ReadPage) => {
+    const json = JSON.stringify([list, page.after, page.endCursor, page.ids.length]).slice(0, -1);
+    const head = Buffer.from(`\0${json},`);
+    const padded = Buffer.alloc(head.length + ((3 - (head.length % 3)) % 3), ' ');
+    head.copy(padded);
+    padded[0] = VERSION;
+    start = padded.toString('base64url');
+    startSum = crc32(padded);
+    startOf = page;
+  };
+  return (place) => {
+    const { page, offset } = place;
+    if (page !== startOf) beginPage(page);
+    const id = idOf(place);
     // The usual id needs no escapes: JSON.stringify would take a third of the time of a cursor.
     const text = `${offset},${id !== null && PLAIN.test(id) ? `"${id}"` : JSON.stringify(id)}]`;
     const longest = 3 * text.length + CHECKSUM_BYTES;

@@ -2,7 +2,7 @@ import { GraphQLError } from 'graphql';
 import { codedError, codeOf, knownCode, messageForCallers } from '../errors.ts';
 import type { Position } from './cursor.ts';
 import type { PagedList, WalkedPage, WalkedPages } from './walk.ts';
-import { causeOf } from './page.ts';
+import { causeOf, type Place } from './page.ts';
 import { walkBehind } from './resume.ts';
 import type { ReaderOptions, SharedWalks, WalkReaders } from './shared-walk.ts';
 import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
@@ -20,7 +20,7 @@ interface DrainOptions {
   /** Aborted when the caller leaves. */
   readonly signal: AbortSignal;
   /** Makes the `resumeAfter` of the errors. */
-  readonly toCursor: (position: Position) => string;
+  readonly toCursor: (place: Place) => string;
 }
 
 /**
@@ -36,7 +36,7 @@ export async function* drain<R>(
 ): WalkedPages<R> {
   if (limit === 0) return;
   let drained = 0;
-  let end: Position | null = null;
+  let end: Place | null = null;
   const facts = (): DrainFacts => ({ drained, resumeAfter: end && toCursor(end) });
   try {
     for await (const { page, offsets: all } of pages) {
@@ -81,12 +81,10 @@ export function walkTogether<R>(
   return begin({ signal: reader.signal, spend: () => reader.budget.spend() });
 }
 
-/** Returns the position of the last record of a walked page; undefined if it has no new record. */
-export function endOf({ page, offsets }: WalkedPage): Position | undefined {
+/** Returns the place of the last record of a walked page; undefined if it has no new record. */
+export function endOf({ page, offsets }: WalkedPage): Place | undefined {
   const offset = offsets.at(-1);
-  if (offset === undefined) return undefined;
-  const { after, endCursor: end } = page;
-  return { after, end, size: page.ids.length, offset, id: page.ids[offset]! };
+  return offset === undefined ? undefined : { page, offset };
 }
 
 interface DrainFacts {

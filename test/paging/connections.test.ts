@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { readConnection } from '../../src/paging/connection.ts';
 import { KINDS } from '../service/list-model.ts';
-import { serialAt, World } from './world.ts';
+import { World } from './world.ts';
 
 test('a record of `before` that fails with the fields of the connection is an error, unless its own page holds the window', async () => {
   for (const kind of KINDS) {
-    const { list } = new World(30, { kind, limit: 6 });
-    const { edges } = await readConnection(list, { first: 30 });
+    const world = new World(30, { kind, limit: 6 });
+    const { list } = world;
+    const { cursors } = await world.read({ first: 30 });
     const failing = (serial: number): typeof list => ({
       ...list,
       fetchPage: async (...of) => {
@@ -16,9 +16,9 @@ test('a record of `before` that fails with the fields of the connection is an er
       },
     });
     const before = (serial: number) =>
-      readConnection(failing(serial), { last: 2, before: edges[serial]!.cursor() });
+      world.read({ last: 2, before: cursors[serial] }, failing(serial));
     await expect(before(13)).rejects.toMatchObject({ extensions: { code: 'CURSOR_INVALID' } });
-    expect((await before(16)).edges.map(({ place }) => serialAt(place))).toEqual([14, 15]);
+    expect((await before(16)).records).toEqual([14, 15]);
   }
 });
 
@@ -97,9 +97,9 @@ test('a walk of the whole list takes a slot, and a window that the index knows c
       return begin();
     },
   };
-  await readConnection(list, { first: 200 });
+  await world.read({ first: 200 }, list);
   expect(slots).toBe(0);
-  await readConnection(list, { last: 60 });
+  await world.read({ last: 60 }, list);
   expect(slots).toBe(1);
   for (const [last, most] of [
     [60, 3],
@@ -108,8 +108,7 @@ test('a walk of the whole list takes a slot, and a window that the index knows c
     let before: string | undefined;
     for (let window = 0; window < 3; window += 1) {
       const requests = await world.costOf(async () => {
-        const { edges } = await readConnection(list, { last, before });
-        before = edges[0]!.cursor();
+        [before] = (await world.read({ last, before }, list)).cursors;
       });
       expect(requests).toBeLessThanOrEqual(most);
     }

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { crc32 } from 'node:zlib';
 import { codeOf } from '../../src/errors.ts';
-import { cursorsOf, decodeCursor } from '../../src/paging/cursor.ts';
+import { cursorsOf, decodeCursor, type Position } from '../../src/paging/cursor.ts';
+import type { ReadPage } from '../../src/paging/page.ts';
 
 const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }));
 const positions = fc
@@ -19,21 +20,21 @@ const isInvalid = (error: unknown) => codeOf(error) === 'CURSOR_INVALID';
 
 test('a cursor keeps the whole position, whatever characters ids and cursors of the service have', () => {
   fc.assert(
-    fc.property(positions, ({ offset, id, ...page }) => {
-      const cursor = cursorsOf('list', page)(offset, id);
+    fc.property(positions, (position) => {
+      const cursor = cursorAt(position);
       expect(cursor).toMatch(/^[\w-]+$/);
-      expect(decodeCursor('list', cursor)).toEqual({ ...page, offset, id });
+      expect(decodeCursor('list', cursor)).toEqual(position);
     }),
   );
 });
 
 test('a cursor of another list, or of the same list with other filters, is refused', () => {
-  const cursor = cursorsOf('list(a)', { after: null, end: null, size: 1 })(0, 'id');
+  const cursor = cursorAt({ after: null, end: null, size: 1, offset: 0, id: 'id' }, 'list(a)');
   expect(() => decodeCursor('list(b)', cursor)).toThrow(/belongs to another list/);
 });
 
 test('a cursor with any byte changed is refused', () => {
-  const cursor = cursorsOf('list', { after: 'a', end: 'b', size: 3 })(1, 'Person:17');
+  const cursor = cursorAt({ after: 'a', end: 'b', size: 3, offset: 1, id: 'Person:17' });
   const bytes = Buffer.from(cursor, 'base64url');
   fc.assert(
     fc.property(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), (at, by) => {
@@ -63,11 +64,17 @@ test.each([
 });
 
 test('a cursor has room for two cursors of the service of 64 KB, and one above 256 KB is refused', () => {
-  const page = { after: 'a'.repeat(65_536), end: 'b'.repeat(65_536), size: 1 };
-  expect(decodeCursor('list', cursorsOf('list', page)(0, 'id'))).toMatchObject(page);
-  const refused = cursorsOf('list', { ...page, end: 'b'.repeat(131_072) })(0, 'id');
+  const [after, end] = ['a'.repeat(65_536), 'b'.repeat(65_536)];
+  const position = { after, end, size: 1, offset: 0, id: 'id' };
+  expect(decodeCursor('list', cursorAt(position))).toEqual(position);
+  const refused = cursorAt({ ...position, end: 'b'.repeat(131_072) });
   expect(() => decodeCursor('list', refused)).toThrow(expect.toSatisfy(isInvalid));
 });
+
+function cursorAt({ after, end, size, offset, id }: Position, list = 'list'): string {
+  const page = { after, endCursor: end, ids: { length: size, [offset]: id } };
+  return cursorsOf(list)({ page: page as unknown as ReadPage, offset });
+}
 
 /** A cursor with a right checksum, as anybody can make one. */
 function forged(fields: unknown, version: number): string {

@@ -1,10 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 import {
+  checkedArguments,
   readConnection,
   type ConnectedList,
   type ConnectionArguments,
 } from '../../src/paging/connection.ts';
-import type { Position } from '../../src/paging/cursor.ts';
+import { cursorsOf } from '../../src/paging/cursor.ts';
 import { endOf } from '../../src/paging/drain.ts';
 import { walkList, type WalkedPage, type WalkOptions } from '../../src/paging/walk.ts';
 import { hashIds } from '../../src/paging/identities.ts';
@@ -85,8 +86,6 @@ export class World {
     };
     this.list = {
       ...list,
-      nameInCursors: 'letters',
-      max: 500,
       inTurn: (begin) => begin(),
       idsFor: ({ spend }) => ({
         ...list,
@@ -164,13 +163,10 @@ export class World {
     return this.during(() => recordsOf(walkList(this.list, part), (error) => error), meanwhile);
   }
 
-  async read(args: ConnectionArguments) {
-    const { edges, ...flags } = await readConnection(this.list, args);
-    return {
-      ...flags,
-      records: edges.map(({ place }) => serialAt(place)),
-      cursors: edges.map(({ cursor }) => cursor()),
-    };
+  async read(args: ConnectionArguments, list = this.list) {
+    const checked = checkedArguments('letters', 500, args);
+    const { places, ...flags } = await readConnection(list, checked);
+    return { ...flags, records: places.map(serialAt), cursors: places.map(cursorsOf('letters')) };
   }
 
   /** Pages through the list by `endCursor`, calling `onPage` after each page. */
@@ -230,8 +226,8 @@ const { signal: STAYS } = new AbortController();
 
 interface Walked<R> {
   readonly records: R[];
-  /** The position of the last record. */
-  readonly end: Position | undefined;
+  /** The place of the last record. */
+  readonly end: Place | undefined;
   readonly error: Error | undefined;
 }
 
@@ -243,7 +239,7 @@ export async function recordsOf<R>(
   },
 ): Promise<Walked<R>> {
   const records: R[] = [];
-  let end: Position | undefined;
+  let end: Place | undefined;
   try {
     for await (const walked of pages) {
       end = endOf(walked) ?? end;
