@@ -4,21 +4,12 @@ import type { Clock } from './clock.ts';
 interface Turn {
   /** Owners take turns. */
   readonly owner: string;
-  /** The groups of an owner take turns as well. Default: the entry alone. */
-  readonly group?: object;
   /** Aborting it refuses the entry with the abort reason. */
   readonly signal: AbortSignal;
   /** The entry is refused after this time, ms. */
   readonly patience: number;
   /** Whether the entry is not refused then, but waits as long as it takes. Default: no. */
   readonly isPatient?: () => boolean;
-}
-
-interface Waiting {
-  readonly owner: string;
-  readonly group: object;
-  /** Ends the wait and uses a turn: the owner's next entry goes behind those of all other owners. */
-  begin(): void;
 }
 
 /**
@@ -28,9 +19,8 @@ interface Waiting {
  * Owners take turns: an owner with a thousand entries delays the others no more than an owner with one.
  */
 export class Queue {
-  // Maps and sets keep insertion order: the first owner, its first group and that group's first entry have the next
-  // turn.
-  readonly #owners = new Map<string, Map<object, Set<Waiting>>>();
+  /** What begins each entry. Maps and sets keep insertion order: the first entry of the first owner has the next turn. */
+  readonly #owners = new Map<string, Set<() => void>>();
   readonly #clock: Pick<Clock, 'timer'>;
   readonly #tooLate: () => Error;
   #size = 0;
@@ -45,11 +35,11 @@ export class Queue {
     return this.#size;
   }
 
-  /** Whether at least `max` entries wait, without groups, and this owner has a fair share of them or more. */
+  /** Whether at least `max` entries wait, and this owner has a fair share of them or more. */
   isFull(owner: string, max: number): boolean {
-    const groups = this.#owners.get(owner);
-    const owners = this.#owners.size + (groups ? 0 : 1);
-    return this.#size >= max && (groups?.size ?? 0) >= max / owners;
+    const entries = this.#owners.get(owner);
+    const owners = this.#owners.size + (entries ? 0 : 1);
+    return this.#size >= max && (entries?.size ?? 0) >= max / owners;
   }
 
   /**
@@ -57,29 +47,24 @@ export class Queue {
    *
    * @throws the abort reason of the signal, and `tooLate`
    */
-  wait({ owner, group, signal, patience, isPatient = () => false }: Turn): Promise<void> {
+  wait({ owner, signal, patience, isPatient = () => false }: Turn): Promise<void> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const end = (hadTurn: boolean) => {
-      this.#remove(waiting, hadTurn);
+    const end = () => {
+      this.#remove(owner, begin);
       signal.removeEventListener('abort', leave);
       stopTimer();
     };
-    const waiting: Waiting = {
-      owner,
-      group: group ?? promise,
-      begin: () => {
-        end(true);
-        resolve();
-      },
+    const begin = () => {
+      end();
+      resolve();
     };
-    // The owner keeps its place.
     const refuse = (reason: unknown) => {
-      end(false);
+      end();
       reject(reason);
     };
     const leave = () => refuse(signal.reason);
-    this.#add(waiting);
+    this.#add(owner, begin);
     signal.addEventListener('abort', leave);
     const stopTimer = this.#clock.timer(patience, () => {
       if (!isPatient()) refuse(this.#tooLate());
@@ -89,45 +74,29 @@ export class Queue {
 
   /** Begins the entry that has the next turn. @returns whether there was one */
   begin(): boolean {
-    for (const groups of this.#owners.values()) {
-      for (const entries of groups.values()) {
-        for (const next of entries) {
-          next.begin();
-          return true;
-        }
+    for (const [owner, entries] of this.#owners) {
+      for (const begin of entries) {
+        begin();
+        // Behind all other owners. One whose entry leaves keeps its place.
+        if (this.#owners.delete(owner)) this.#owners.set(owner, entries);
+        return true;
       }
     }
     return false;
   }
 
-  #add(waiting: Waiting): void {
-    const { owner, group } = waiting;
-    const groups = this.#owners.get(owner) ?? new Map<object, Set<Waiting>>();
-    const entries = groups.get(group) ?? new Set();
-    this.#owners.set(owner, groups.set(group, entries.add(waiting)));
+  #add(owner: string, begin: () => void): void {
+    const entries = this.#owners.get(owner) ?? new Set();
+    this.#owners.set(owner, entries.add(begin));
     this.#size += 1;
   }
 
-  #remove(waiting: Waiting, hadTurn: boolean): void {
-    const { owner, group } = waiting;
-    const groups = this.#owners.get(owner)!;
-    const entries = groups.get(group)!;
-    entries.delete(waiting);
+  #remove(owner: string, begin: () => void): void {
+    const entries = this.#owners.get(owner)!;
+    entries.delete(begin);
+    if (entries.size === 0) this.#owners.delete(owner);
     this.#size -= 1;
-    moveBehind(groups, group, entries, hadTurn);
-    moveBehind(this.#owners, owner, groups, hadTurn);
   }
-}
-
-/** Removes a part that became empty. Moves any other part to the end if it used its turn. */
-function moveBehind<K, P extends { readonly size: number }>(
-  parts: Map<K, P>,
-  key: K,
-  part: P,
-  hadTurn: boolean,
-): void {
-  if (hadTurn || part.size === 0) parts.delete(key);
-  if (hadTurn && part.size > 0) parts.set(key, part);
 }
 
 /** Limits the number of tasks that run at the same time. */

@@ -3,26 +3,22 @@ import { expect, test } from 'vitest';
 import { Queue, Slots } from '../src/queue.ts';
 import { ManualClock } from './support/random/manual-clock.ts';
 
-test('owners take turns, and so do the groups of an owner; one that leaves keeps the place of its owner', async () => {
+test('owners take turns, and one whose entry leaves keeps its place', async () => {
   const clock = new ManualClock();
   const queue = new Queue(clock, () => new Error('too late'));
   const begun: string[] = [];
   const leaving = new AbortController();
   const { signal } = new AbortController();
-  const wait = (entry: string, group?: object, leaves = signal) => {
-    const turn = { owner: entry[0]!, signal: leaves, patience: 1_000 };
-    return queue.wait(group ? { ...turn, group } : turn).then(() => begun.push(entry));
-  };
-  const many = {};
-  const left = wait('a0', many, leaving.signal);
-  for (const entry of ['a1', 'a2', 'a3']) void wait(entry, many);
-  for (const entry of ['a4', 'b1', 'c1']) void wait(entry);
+  const wait = (entry: string, leaves = signal) =>
+    queue.wait({ owner: entry[0]!, signal: leaves, patience: 1_000 }).then(() => begun.push(entry));
+  const left = wait('a0', leaving.signal);
+  for (const entry of ['a1', 'a2', 'b1', 'c1', 'a3']) void wait(entry);
   leaving.abort(new Error('left'));
   await expect(left).rejects.toThrow('left');
   while (queue.begin()) await setImmediate();
   // Their time no longer matters.
   clock.jump(1_000);
-  expect(begun).toEqual(['a1', 'b1', 'c1', 'a4', 'a2', 'a3']);
+  expect(begun).toEqual(['a1', 'b1', 'c1', 'a2', 'a3']);
   expect(queue.size).toBe(0);
 });
 

@@ -55,7 +55,7 @@ export interface Requester {
   /** The name of the budget's owner: callers take turns. */
   readonly caller: string;
   readonly cause: Cause | undefined;
-  /** Its walks take turns together. */
+  /** Its walks wait together for their first slot. */
   readonly operation: object;
   /** Of an operation; a walk spends the budgets of all its readers. */
   readonly budget: PageBudget | undefined;

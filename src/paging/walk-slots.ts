@@ -7,7 +7,7 @@ import type { WalkedPages } from './walk.ts';
 export interface WalkTurn {
   /** Callers take turns: one with a thousand walks waits as long as the others. */
   readonly caller: string;
-  /** All walks of an operation have one turn after the other. */
+  /** Its walks wait as long as it takes once one of them has had a slot. */
   readonly operation: object;
   readonly signal: AbortSignal;
 }
@@ -42,14 +42,14 @@ export class WalkSlots {
    *
    * @throws RATE_LIMITED with `retryAfter`, if the operation got no slot in time; the abort reason of the signal
    */
-  async take({ caller: owner, operation: group, signal }: WalkTurn): Promise<void> {
+  async take({ caller: owner, operation, signal }: WalkTurn): Promise<void> {
     signal.throwIfAborted();
     if (this.#taken < this.#max) this.#taken += 1;
     else {
-      const isPatient = () => this.#begun.has(group);
-      await this.#queue.wait({ owner, group, signal, patience: PATIENCE_MS, isPatient });
+      const isPatient = () => this.#begun.has(operation);
+      await this.#queue.wait({ owner, signal, patience: PATIENCE_MS, isPatient });
     }
-    this.#begun.add(group);
+    this.#begun.add(operation);
   }
 
   giveBack(): void {
