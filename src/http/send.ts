@@ -113,7 +113,7 @@ function readable(
   );
 }
 
-export function bytesOf(body: Body): Piece {
+function bytesOf(body: Body): Piece {
   if (isPiece(body)) return body;
   if (body.length === 1 && isPiece(body[0]!)) return body[0];
   return Buffer.concat(
