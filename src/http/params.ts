@@ -2,13 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { GraphQLError } from 'graphql';
 import { badRequest, codedError } from '../errors.ts';
-import {
-  BodyParts,
-  BodyTooLarge,
-  noRoom,
-  type BodyLimits,
-  type ByteLimit,
-} from '../memory/byte-limit.ts';
+import { BodyParts, noRoom, type BodyLimits, type ByteLimit } from '../memory/byte-limit.ts';
 import { parseSent } from '../operations/variables.ts';
 import { CALLER_LEFT, type Exchange } from './exchange.ts';
 import type { Params } from './operation.ts';
@@ -51,24 +45,18 @@ export function createReadParams({ maxBodyBytes, maxRequests, bodies }: ParamsPa
 function checkType(type: string): void {
   const isJson = /^application\/json\s*([;,]|$)/i.test(type);
   const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s";,]*)/i.exec(type) ?? [];
-  if (!isJson || !/^utf-?8$/i.test(charset)) throw refused(415, OTHER_TYPE);
+  if (isJson && /^utf-?8$/i.test(charset)) return;
+  throw codedError('BAD_USER_INPUT', OTHER_TYPE, { extensions: { http: { status: 415 } } });
 }
 
-async function readText(
-  exchange: Exchange,
-  limits: BodyLimits & { readonly each: number },
-): Promise<string> {
-  const { node, fetched } = exchange;
+async function readText({ node, fetched }: Exchange, limits: BodyLimits): Promise<string> {
   const parts = new BodyParts(limits);
   try {
     if (node) await arrived(node.req, parts);
     else for await (const part of fetched?.body ?? []) parts.add(part);
-    const bytes = parts.bytes();
+    const { bytes } = parts;
     if (!isUtf8(bytes)) throw badRequest(NOT_UTF8);
     return bytes.toString();
-  } catch (error) {
-    if (error instanceof BodyTooLarge) throw tooLarge(limits.each);
-    throw error;
   } finally {
     parts.drop();
   }
@@ -124,15 +112,6 @@ function parsed(text: string, otherwise: string): unknown {
     if (error instanceof GraphQLError) throw error;
     throw badRequest(otherwise);
   }
-}
-
-function tooLarge(maxBytes: number): GraphQLError {
-  const message = `The request is larger than ${maxBytes} bytes. Send each value only once, in variables, or split the request; the operator of this gateway can raise MAX_BODY_BYTES.`;
-  return refused(413, message);
-}
-
-function refused(status: number, message: string) {
-  return codedError('BAD_USER_INPUT', message, { extensions: { http: { status } } });
 }
 
 const OTHER_TYPE =

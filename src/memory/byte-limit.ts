@@ -49,15 +49,15 @@ export function noRoom(): GraphQLError {
 
 const RETRY_SECONDS = 5;
 
-/** A body was longer than allowed. */
-export class BodyTooLarge extends Error {
-  override name = 'BodyTooLarge';
+function tooLarge(maxBytes: number): GraphQLError {
+  const message = `The request is larger than ${maxBytes} bytes. Send each value only once, in variables, or split the request; the operator of this gateway can raise MAX_BODY_BYTES.`;
+  return codedError('BAD_USER_INPUT', message, { extensions: { http: { status: 413 } } });
 }
 
 /** The bytes of arriving bodies that may be in memory. */
 export interface BodyLimits {
   readonly each: number;
-  readonly all?: ByteLimit;
+  readonly all: ByteLimit;
 }
 
 /**
@@ -73,42 +73,34 @@ export class BodyParts {
     this.#limits = limits;
   }
 
-  /** @throws BodyTooLarge; RATE_LIMITED if other bodies use the memory that it needs; TypeError if a caller of `fetch` passed something other than bytes */
+  /** @throws BAD_USER_INPUT if the body is too large; RATE_LIMITED if other bodies use the memory that it needs; TypeError if a caller of `fetch` passed something other than bytes */
   add(part: Uint8Array): void {
     // Its length would be undefined, and would make the sum of all bodies NaN.
     if (!ArrayBuffer.isView(part)) throw new TypeError('A part of the body is not bytes.');
     const at = this.#size;
     this.#size += part.byteLength;
     const { each, all } = this.#limits;
-    const mayGoOn = all?.add(part.byteLength, this.#size) ?? true;
-    if (this.#size > each) throw new BodyTooLarge(`The body is larger than ${each} bytes.`);
+    const mayGoOn = all.add(part.byteLength, this.#size);
+    if (this.#size > each) throw tooLarge(each);
     if (!mayGoOn) throw noRoom();
-    if (at === 0 && !all) {
-      // Most answers of the service have one part. A part of a request is copied: it may keep many times its bytes.
-      this.#buffer = Buffer.from(part.buffer, part.byteOffset, part.byteLength);
-      return;
+    if (this.#size > this.#buffer.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(this.#size, 2 * at));
+      this.#buffer.copy(larger);
+      this.#buffer = larger;
     }
-    if (this.#size > this.#buffer.length) this.#grow(Math.max(this.#size, 2 * at));
     this.#buffer.set(part, at);
   }
 
-  /** Returns the whole body, in an ArrayBuffer of its size. */
-  bytes(): Buffer {
-    if (this.#size < this.#buffer.length) this.#grow(this.#size);
-    return this.#buffer;
+  /** The whole body. */
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#size);
   }
 
   /** Drops what has arrived. Call it when the body was read, or will not continue. */
   drop(): void {
-    this.#limits.all?.remove(this.#size);
+    this.#limits.all.remove(this.#size);
     this.#size = 0;
     this.#buffer = EMPTY;
-  }
-
-  #grow(length: number): void {
-    const next = Buffer.allocUnsafeSlow(length);
-    this.#buffer.copy(next);
-    this.#buffer = next;
   }
 }
 

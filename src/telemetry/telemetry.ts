@@ -67,13 +67,10 @@ function upstreamTelemetry(
     sending: (cause) => {
       const begun = performance.now();
       if (cause) cause.upstreamRequests += 1;
-      return {
-        headers: cause ? { 'x-request-id': cause.requestId } : {},
-        ended: (outcome, err) => {
-          requests.inc({ outcome });
-          duration.observe((performance.now() - begun) / 1000);
-          if (err) log.debug({ requestId: cause?.requestId, err }, NO_ANSWER);
-        },
+      return (outcome, err) => {
+        requests.inc({ outcome });
+        duration.observe((performance.now() - begun) / 1000);
+        if (err) log.debug({ requestId: cause?.requestId, err }, NO_ANSWER);
       };
     },
     breakerOpened: (error) => {

@@ -1,7 +1,6 @@
 import type { Agent, Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import { codedError, knownCode } from '../errors.ts';
-import { BodyParts } from '../memory/byte-limit.ts';
 import type { Post } from './authorize.ts';
 import { answersTo, LARGEST_ANSWER, type HttpAnswer } from './read-answer.ts';
 import type { Failure, Outcome } from './request.ts';
@@ -45,23 +44,24 @@ export function openConnections(parts: ConnectionsParts) {
   const post: Post = (request, { signal, cause }, token) => {
     // All callers may have left while the token was renewed.
     signal.throwIfAborted();
-    const reported = telemetry.sending(cause);
+    const report = telemetry.sending(cause);
     const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
-    const body = new BodyParts({ each: LARGEST_ANSWER });
+    let body: Buffer[] = [];
+    let size = 0;
     let controller: Dispatcher.DispatchController | undefined;
     let answer: Omit<HttpAnswer, 'body'> = { status: 0, headers: {} };
     let isOver = false;
     const end = () => {
       isOver = true;
-      body.drop();
+      body = [];
       stopTimer();
       signal.removeEventListener('abort', leave);
     };
     const settle = (outcome: Outcome) => {
       if (isOver) return;
       end();
-      if (outcome.kind === 'answer') reported.ended(outcome.hasErrors ? 'graphql_error' : 'ok');
-      else reported.ended(knownCode(outcome.error.extensions['code']), outcome.error);
+      if (outcome.kind === 'answer') report(outcome.hasErrors ? 'graphql_error' : 'ok');
+      else report(knownCode(outcome.error.extensions['code']), outcome.error);
       resolve(outcome);
     };
     const stop = (outcome: Outcome) => {
@@ -70,7 +70,7 @@ export function openConnections(parts: ConnectionsParts) {
     };
     const leave = () => {
       end();
-      reported.ended('left');
+      report('left');
       reject(signal.reason);
       controller?.abort(ABORTED);
     };
@@ -79,7 +79,7 @@ export function openConnections(parts: ConnectionsParts) {
     const stopTimer = clock.timer(timeoutMs, () => stop(timedOut(timeoutMs)));
     signal.addEventListener('abort', leave);
     const headers = {
-      ...reported.headers,
+      ...(cause && { 'x-request-id': cause.requestId }),
       'content-type': 'application/json',
       accept: 'application/json',
       // Without this header any coding would be allowed (RFC 9110, section 12.5.3).
@@ -98,15 +98,13 @@ export function openConnections(parts: ConnectionsParts) {
       onResponseStart: (_, status, received) => void (answer = { status, headers: received }),
       onResponseData: (_, part) => {
         if (isOver) return;
-        try {
-          body.add(part);
-        } catch {
-          // It is larger than the largest.
-          stop(read());
-        }
+        body.push(part);
+        size += part.length;
+        if (size > LARGEST_ANSWER) stop(read());
       },
       onResponseEnd: () => {
-        if (!isOver) settle(read(body.bytes()));
+        // Most answers have one part, which is not copied.
+        if (!isOver) settle(read(body.length === 1 ? body[0] : Buffer.concat(body)));
       },
       onResponseError: (_, error) => settle(unreachable(error)),
     });

@@ -5,23 +5,19 @@ import type { ErrorCode } from '../errors.ts';
 /** Receives what happens to requests to the service. */
 export interface UpstreamTelemetry {
   /** Called for each attempt. */
-  sending(cause: Cause | undefined): ReportedRequest;
+  sending(cause: Cause | undefined): ReportEnd;
   breakerOpened(error: GraphQLError): void;
   breakerClosed(downMs: number): void;
 }
 
-interface ReportedRequest {
-  /** Headers to send with the request. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** @param error why the answer was missing or unusable; contains nothing that the service wrote */
-  ended(outcome: UpstreamOutcome, error?: GraphQLError): void;
-}
+/** @param error why the answer was missing or unusable; contains nothing that the service wrote */
+type ReportEnd = (outcome: UpstreamOutcome, error?: GraphQLError) => void;
 
 /** A label of metrics. `left`: all callers of the request left. */
 type UpstreamOutcome = 'ok' | 'graphql_error' | 'left' | ErrorCode | 'OTHER';
 
 export const noTelemetry: UpstreamTelemetry = {
-  sending: () => ({ headers: {}, ended: () => {} }),
+  sending: () => () => {},
   breakerOpened: () => {},
   breakerClosed: () => {},
 };
