@@ -10,7 +10,7 @@ import { AnswerMemory } from './memory/answer-memory.ts';
 import type { Plan } from './engine/plan.ts';
 import { authentication } from './http/auth/authentication.ts';
 import { createAnswers } from './http/answers.ts';
-import { budgetOwner } from './http/budget-owner.ts';
+import { callerAddress } from './http/caller-address.ts';
 import { createErrorPolicy } from './http/error-policy.ts';
 import { examples } from './http/graphiql/examples.ts';
 import type { Stages } from './http/exchange.ts';
@@ -179,7 +179,7 @@ export async function createGateway(parts: GatewayParts) {
     // Before plugins, which may reply under other paths, and before any of the body is read.
     authenticate,
   ];
-  const enter: Stages = [graphqlOnly, origin.crossSite, budgetOwner(config.trustProxy)];
+  const enter: Stages = [graphqlOnly, origin.crossSite, callerAddress(config.trustProxy)];
   const yoga = openYoga({
     schema: offered.schema,
     plugins: parts.plugins ?? [],

@@ -20,22 +20,26 @@ export interface CallVariables {
 
 /** Where a call comes from. */
 export interface CallOrigin {
-  /** Whose pages are counted, and whose requests take turns. */
-  readonly budgetOwner: BudgetOwner;
   /** Aborted when the caller leaves. Read it late: it is created on first use, which is not free. */
   readonly signal: AbortSignal;
   /** For telemetry; passed on unread. */
   readonly cause: Cause | undefined;
-  /** Undefined if callers need no credential. */
-  readonly caller?: { readonly scopes: ReadonlySet<string> } | undefined;
+  /** Undefined if callers need no credential: then they have every scope. */
+  readonly caller?: Caller | undefined;
+  /** Distinguishes callers without a credential. */
+  readonly address: string;
   /** What resolvers get as their context; undefined until there is one. */
   readonly context?: object | undefined;
 }
 
-export interface BudgetOwner {
+/** The identity of an authenticated caller: whose pages are counted, and whose requests take turns. */
+export interface Caller {
+  /**
+   * `key:` and the name of an API key, or `sub:` and the subject of a token: the prefixes keep the two apart. The
+   * subject may be a person, so it must not be logged.
+   */
   readonly name: string;
-  /** Whether the caller has the scope `drain`. */
-  readonly mayDrain: boolean;
+  readonly scopes: ReadonlySet<string>;
 }
 
 /** Shared by all calls. */
@@ -240,6 +244,8 @@ export function createCall(parts: CallParts, variables: CallVariables, origin: C
     held: undefined,
     isOver: false,
   };
-  const { name, mayDrain } = origin.budgetOwner;
-  return new Call(whole, { variables, budget: new PageBudget(parts.callers, name, mayDrain) });
+  const { caller, address } = origin;
+  const mayDrain = caller?.scopes.has('drain') ?? true;
+  const budget = new PageBudget(parts.callers, caller?.name ?? address, mayDrain);
+  return new Call(whole, { variables, budget });
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Cause } from '../cause.ts';
-import type { BudgetOwner, CallOrigin } from '../engine/call.ts';
+import type { Caller, CallOrigin } from '../engine/call.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Reply } from './reply.ts';
 
@@ -12,16 +12,6 @@ export type Stage = (exchange: Exchange) => Reply | undefined | Promise<Reply | 
 
 /** In their order; undefined for a stage that is switched off by the settings. */
 export type Stages = readonly (Stage | undefined)[];
-
-/** The identity of an authenticated caller. */
-export interface Caller {
-  /**
-   * `key:` and the name of an API key, or `sub:` and the subject of a token: the prefixes keep the two apart. The
-   * subject may be a person, so it must not be logged.
-   */
-  readonly name: string;
-  readonly scopes: ReadonlySet<string>;
-}
 
 /**
  * How a request ended: `OK`; the code of its first error, `OTHER` for a code of the service; `LEFT` if the connection
@@ -45,12 +35,12 @@ export class Exchange implements CallOrigin {
   readonly fetched: Request | undefined;
   /** In the log, in the answer and at the service. */
   readonly requestId: string;
-  readonly cause: Cause | undefined;
+  readonly cause: Cause;
   /** Headers of the answer, whichever stage replies. Names in lower case. */
   readonly replyHeaders: Record<string, string>;
   /** Set by the authentication; undefined if callers need no credential. */
   caller: Caller | undefined;
-  budgetOwner: BudgetOwner = { name: '', mayDrain: false };
+  address = '';
   /** For telemetry: the name of a trusted operation, or its id if it has none; empty for any other operation. */
   trustedName = '';
   /** For telemetry: what was wrong with the credential; undefined if nothing was. */
@@ -83,10 +73,9 @@ export class Exchange implements CallOrigin {
       this.query = mark < 0 ? '' : url.slice(mark + 1);
       this.node = from;
     }
-    const { requestId, cause } = telemetry.begun(this);
-    this.requestId = requestId;
-    this.cause = cause;
-    this.replyHeaders = { 'x-request-id': requestId };
+    this.cause = telemetry.begun(this);
+    this.requestId = this.cause.requestId;
+    this.replyHeaders = { 'x-request-id': this.requestId };
   }
 
   /** The name by which the caller addresses this server; undefined without one, as HTTP/1.0 allows. */
@@ -147,7 +136,7 @@ export const CALLER_LEFT = new DOMException('The caller left.', 'AbortError');
 /** Measures and logs each exchange. */
 export interface ExchangeTelemetry {
   /** Identifies a request to everything that is done for it. */
-  begun(request: Pick<Exchange, 'header'>): Pick<Exchange, 'requestId' | 'cause'>;
+  begun(request: Pick<Exchange, 'header'>): Cause;
   /**
    * Called once, when the answer is complete or the caller has left.
    *

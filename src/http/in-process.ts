@@ -26,7 +26,7 @@ export function inProcess(
     const whole = executionWith(request.context)?.call;
     const signal = request.signal ?? new AbortController().signal;
     const context = { ...(request.context as object) };
-    const origin = { budgetOwner: OWNER, cause: undefined, signal, context };
+    const origin = { address: ADDRESS, cause: undefined, signal, context };
     try {
       const { plan, variables } = checkedFor(parts, request, whole?.origin.caller);
       const call = whole ? whole.delegate(variables) : engine.createCall(variables, origin);
@@ -40,5 +40,5 @@ export function inProcess(
   };
 }
 
-/** The prefixes of callers with a credential, and the addresses of others, are different. */
-const OWNER = { name: 'in-process', mayDrain: true };
+/** Unlike the name of every caller with a credential, and the address of every other one. */
+const ADDRESS = 'in-process';

@@ -1,5 +1,5 @@
 import { OperationTypeNode, type DocumentNode, type GraphQLSchema } from 'graphql';
-import type { CallVariables } from '../engine/call.ts';
+import type { Caller, CallVariables } from '../engine/call.ts';
 import type { Plan } from '../engine/plan.ts';
 import { badRequest, codedError, forbidden } from '../errors.ts';
 import { noRoom, type ByteLimit } from '../memory/byte-limit.ts';
@@ -8,7 +8,7 @@ import type { CheckedOperation, Operations } from '../operations/operations.ts';
 import type { TrustedDocuments } from '../operations/trusted-documents.ts';
 import { coerceVariables } from '../operations/variables.ts';
 import { enforceScopes } from '../schema/field-scopes.ts';
-import type { Caller, Exchange } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
 
 /** The parameters of a GraphQL request. */
 export type Params = Readonly<Record<string, unknown>>;

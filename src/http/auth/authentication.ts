@@ -1,7 +1,8 @@
 import { hash as hashOf } from 'node:crypto';
 import type { GraphQLError } from 'graphql';
+import type { Caller } from '../../engine/call.ts';
 import { codedError } from '../../errors.ts';
-import type { Caller, Exchange, Stage } from '../exchange.ts';
+import type { Exchange, Stage } from '../exchange.ts';
 import { ROUTER } from '../operation.ts';
 import type { BearerTokenParts, TrustedIssuer } from './bearer-tokens.ts';
 

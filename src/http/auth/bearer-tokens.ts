@@ -12,8 +12,9 @@ import {
 import type { Logger } from 'pino';
 import { fetch as send, type Dispatcher } from 'undici';
 import type { Clock } from '../../clock.ts';
+import type { Caller } from '../../engine/call.ts';
 import { codedError } from '../../errors.ts';
-import type { Caller, Exchange } from '../exchange.ts';
+import type { Exchange } from '../exchange.ts';
 
 export interface TrustedIssuer {
   readonly jwksUrl: string;
