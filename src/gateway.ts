@@ -81,10 +81,7 @@ export async function createGateway(parts: GatewayParts) {
   const send: SendToService = (request, sender) => upstream.send(request, sender);
   const served =
     parts.served ??
-    serveSnapshot(parts.snapshot, config, {
-      overrides: parts.overrides,
-      executor: graphqlToolsExecutor(send),
-    });
+    serveSnapshot(parts.snapshot, config, parts.overrides, graphqlToolsExecutor(send));
   // Added fields ask the schema that they extend. It is asked when it has plans: no operation comes before.
   const added = withAdditions(served, parts.additions, (request) => answerDelegated(request));
   /** The schema that callers see. */

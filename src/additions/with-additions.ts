@@ -5,7 +5,7 @@ import type { Plan } from '../engine/plan.ts';
 import { OperatorMistake, OperatorMistakes } from '../errors.ts';
 import type { Entity } from '../schema/derived.ts';
 import { withAddedScopes, type NamedDocument } from '../schema/field-scopes.ts';
-import { rootsOf, type ServedSchema } from '../schema/served/served-schema.ts';
+import type { ServedSchema } from '../schema/served/served-schema.ts';
 import { addedPlan } from './added-plan.ts';
 import type { AddedParts, Additions } from './additions.ts';
 import type { Delegate } from './delegate.ts';
@@ -110,6 +110,14 @@ function stitched(
     const { message } = error as Error;
     throw new OperatorMistakes(added.source, [message.replace(/\.?$/, '.')]);
   }
+}
+
+/** Without these, stitching would rename the root types to `Query` and `Mutation`. */
+function rootsOf(schema: GraphQLSchema): DocumentNode {
+  const mutation = schema.getMutationType();
+  return parse(
+    `schema { query: ${schema.getQueryType()!.name} ${mutation ? `mutation: ${mutation.name}` : ''} }`,
+  );
 }
 
 function byEntity({ name }: Entity['type']) {

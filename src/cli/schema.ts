@@ -1,13 +1,13 @@
 import { writeFileSync } from 'node:fs';
-import { lexicographicSortSchema, printSchema } from 'graphql';
+import { CriticalityLevel, diff, DiffRule } from '@graphql-inspector/core';
+import { buildSchema, lexicographicSortSchema, printSchema, type GraphQLSchema } from 'graphql';
 import type { Additions } from '../additions/additions.ts';
 import { withAdditions } from '../additions/with-additions.ts';
 import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
 import { OperatorMistake } from '../errors.ts';
-import { compareSchemas, KINDS, type ChangeKind } from '../schema/compare-schemas.ts';
 import type { Report } from '../schema/derived.ts';
-import { introspect } from '../schema/live-schema.ts';
+import { introspect, onOneLine } from '../schema/live-schema.ts';
 import {
   serveSnapshot,
   type ServedSchema,
@@ -39,7 +39,7 @@ export async function schemaExplain(_options: object, { env, stdout }: Terminal)
   const snapshot = readSnapshotFile(config.schemaPath);
   // What a company adds is not loaded, because nothing is derived from it. adapters.json may name it all the same.
   const overrides = readAdaptersFile(config.schemaPath);
-  const { reports } = serveSnapshot(snapshot, config, { overrides });
+  const { reports } = serveSnapshot(snapshot, config, overrides);
   const nothing = 'The schema has no lists and no types with an id.\n';
   stdout.write(reports.map((report) => `${paragraph(report)}\n`).join('\n') || nothing);
 }
@@ -66,9 +66,24 @@ export function servedOffline(
   overrides: unknown,
   added?: Additions,
 ): ServedSchema {
-  const served = serveSnapshot(snapshot, settings, { overrides });
+  const served = serveSnapshot(snapshot, settings, overrides);
   return withAdditions(served, added) ?? served;
 }
+
+/** The kinds of change, the worst first, with what each means to callers as long as the snapshot stays the same. */
+const KINDS = [
+  [
+    CriticalityLevel.Breaking,
+    'breaking',
+    'requests that callers may send fail, or return something else',
+  ],
+  [
+    CriticalityLevel.Dangerous,
+    'dangerous',
+    'answers may contain what the snapshot does not define, or a default has changed',
+  ],
+  [CriticalityLevel.NonBreaking, 'additive', 'nothing fails; what was added is not served'],
+] as const;
 
 /**
  * Compares the live schema with the snapshot.
@@ -80,25 +95,32 @@ export async function schemaCheck(_options: object, terminal: Terminal): Promise
   try {
     const { schema } = readSnapshot(readSnapshotFile(schemaPath), schemaPath);
     const { live, host } = await liveSchema(terminal);
-    const difference = await compareSchemas(schema, live.schema);
-    // The worst first.
-    const changes = (Object.keys(KINDS) as ChangeKind[])
-      .filter((kind) => difference[kind].length > 0)
-      .map((kind) => {
-        const title = `${kind} (${difference[kind].length}): ${KINDS[kind]}`;
-        return [title, ...difference[kind].map((message) => `  ${message}`), ''].join('\n');
-      });
+    const changes = await diff(comparable(schema), comparable(live.schema), [
+      DiffRule.simplifyChanges,
+    ]);
+    const paragraphs = KINDS.flatMap(([level, kind, meaning]) => {
+      const ofKind = changes.filter(({ criticality }) => criticality.level === level);
+      const lines = ofKind.map(({ message }) => `  ${onOneLine(message)}\n`);
+      return lines.length > 0 ? [`${kind} (${lines.length}): ${meaning}\n${lines.join('')}\n`] : [];
+    });
     terminal.stdout.write(
       changes.length === 0
         ? `The schema of ${host} is that of the snapshot (${schemaPath}).\n`
-        : `The schema of ${host} is not that of the snapshot (${schemaPath}).\n\n${changes.join('\n')}\n` +
+        : `The schema of ${host} is not that of the snapshot (${schemaPath}).\n\n${paragraphs.join('')}` +
             '`schema pull` writes it into the snapshot.\n',
     );
-    return difference.breaking.length + difference.dangerous.length > 0 ? 1 : 0;
+    return changes.some(({ criticality: { level } }) => level !== CriticalityLevel.NonBreaking)
+      ? 1
+      : 0;
   } catch (error) {
     // Exit code 2: not compared.
     throw new OperatorMistake((error as Error).message);
   }
+}
+
+/** Without what directives of the service say in a snapshot: an introspection does not show it. */
+function comparable(schema: GraphQLSchema): GraphQLSchema {
+  return buildSchema(printSchema(lexicographicSortSchema(schema)));
 }
 
 /** Writes the live schema into the snapshot. */

@@ -44,12 +44,12 @@ interface FoundList {
 /**
  * Every list of the schema: those of the query root first, then the others, sorted by type.
  *
- * @param byId by which the parents of nested lists are requested again; undefined: all of them can be
+ * @param byId by which the parents of nested lists are requested again
  */
 export function findLists(
   schema: GraphQLSchema,
-  overrides: Overrides['fields'] = {},
-  byId?: ByIdFields,
+  overrides: Overrides['fields'],
+  byId: ByIdFields,
 ): FoundList[] {
   const root = schema.getQueryType()!;
   const others = objectTypesIn(schema).filter(
@@ -63,10 +63,10 @@ export function findLists(
         const override = overrides[coordinate] ?? {};
         const paged = judge(schema, parent.name, field, override);
         if (typeof paged === 'string') return { coordinate, verdict: paged };
-        const reach = byId?.get(parent);
+        const reach = byId.get(parent);
         const refusal = override.skip
           ? 'adapters.json skips it'
-          : parent !== root && byId && !reach
+          : parent !== root && !reach
             ? unreachable(parent.name)
             : undefined;
         return { coordinate, verdict: refusal ?? { ...paged, reach } };

@@ -1,12 +1,17 @@
-import type { SubschemaConfig } from '@graphql-tools/delegate';
-import { stitchSchemas } from '@graphql-tools/stitch';
 import type { Executor } from '@graphql-tools/utils';
 import { wrapSchema } from '@graphql-tools/wrap';
-import { parse, type DocumentNode, type GraphQLSchema, assertValidSchema } from 'graphql';
+import { assertValidSchema, concatAST, extendSchema, parse, type GraphQLSchema } from 'graphql';
 import { deriveLists, findLists } from '../derivation/lists.ts';
 import { checkOverrides, readOverrides } from '../derivation/overrides.ts';
 import { byIdFields, deriveEntities } from '../derivation/records.ts';
-import type { Adapter, DerivedField, Entity, Notes } from '../derived.ts';
+import {
+  isPage,
+  objectTypesIn,
+  type Adapter,
+  type DerivedField,
+  type Entity,
+  type Notes,
+} from '../derived.ts';
 import { derivedFields, derivedSdl } from '../derived-fields.ts';
 import { fieldScopes, type ScopesByPlace } from '../field-scopes.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
@@ -45,13 +50,6 @@ export interface SnapshotSettings {
   readonly schemaPrefix: string | undefined;
 }
 
-interface SnapshotParts {
-  /** The parsed adapters.json; undefined without one. */
-  readonly overrides?: unknown;
-  /** Sends requests to the service. Undefined: no operation is ever executed over the schema. */
-  readonly executor?: Executor | undefined;
-}
-
 /**
  * Creates the schema that callers see for a snapshot: the upstream's schema under its served names (`names`), with the
  * fields and types that are derived from its lists and records (decided in `derivation`, written as SDL in
@@ -60,19 +58,21 @@ interface SnapshotParts {
  * No resolver runs on it: an operation is compiled into a plan and answered as texts (`engine`).
  *
  * @param sdl the upstream's schema
+ * @param overrides the parsed adapters.json; undefined without one
+ * @param executor sends requests to the service. Default: no operation is ever executed over the wrapped schema
  * @throws OperatorMistake
  */
 export function serveSnapshot(
   sdl: string,
   settings: SnapshotSettings,
-  { overrides, executor = neverExecuted }: SnapshotParts = {},
+  overrides?: unknown,
+  executor: Executor = neverExecuted,
 ): ServedSchema {
   const { schema: snapshot, warnings } = readSnapshot(sdl, settings.schemaPath);
-  const servesConnections = findLists(snapshot).some(({ verdict }) => typeof verdict !== 'string');
-  const names = servedNames(snapshot, settings.schemaPrefix ?? '', servesConnections);
+  const hasPages = objectTypesIn(snapshot).some(isPage);
+  const names = servedNames(snapshot, settings.schemaPrefix ?? '', hasPages);
   const { transforms, pageInfo } = names;
-  const subschema: SubschemaConfig = { schema: snapshot, transforms, executor: neverExecuted };
-  const upstream = wrapSchema({ ...subschema, executor });
+  const upstream = wrapSchema({ schema: snapshot, transforms, executor });
 
   const adapted = readOverrides(overrides);
   const byId = byIdFields(upstream, adapted.types);
@@ -83,15 +83,12 @@ export function serveSnapshot(
   const entities = deriveEntities(upstream, { adapters, names, byId }, notes);
   const derived = derivedFields({ schema: upstream, adapters, entities });
 
-  const schema = stitchSchemas({
-    subschemas: [subschema],
-    typeDefs: [
-      rootsOf(snapshot),
-      parse(derivedSdl(derived, pageInfo)),
-      ...(adapters.length > 0 ? [INCREMENTAL] : []),
-    ],
-    assumeValidSDL: true,
-  });
+  const added = [
+    parse(derivedSdl(derived, pageInfo)),
+    ...(adapters.length > 0 ? [INCREMENTAL] : []),
+  ];
+  const wrapped = wrapSchema({ schema: snapshot, transforms, executor: neverExecuted });
+  const schema = extendSchema(wrapped, concatAST(added), { assumeValidSDL: true });
   schema.description = snapshot.description;
   assertValidSchema(schema);
   const scopes = fieldScopes(schema, adapted, derived);
@@ -115,12 +112,4 @@ export function serveSnapshot(
  */
 function neverExecuted(): never {
   throw new Error('Operations of this schema are answered by their plans, not by its resolvers.');
-}
-
-/** Without these, stitching would rename the root types to `Query` and `Mutation`. */
-export function rootsOf(schema: GraphQLSchema): DocumentNode {
-  const mutation = schema.getMutationType();
-  return parse(
-    `schema { query: ${schema.getQueryType()!.name} ${mutation ? `mutation: ${mutation.name}` : ''} }`,
-  );
 }

@@ -20,7 +20,7 @@ export function servedOnce(
   // The schema depends only on these settings, which are the key.
   const keyed: SnapshotSettings = { schemaPath, schemaPrefix };
   const key = JSON.stringify({ sdl, keyed, overrides });
-  const served = made.get(key) ?? serveSnapshot(sdl, keyed, { overrides });
+  const served = made.get(key) ?? serveSnapshot(sdl, keyed, overrides);
   made.delete(key);
   made.set(key, served);
   if (made.size > KEPT) made.delete(made.keys().next().value!);
