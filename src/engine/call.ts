@@ -3,10 +3,10 @@ import { LRUCache } from 'lru-cache';
 import type { Cause } from '../cause.ts';
 import type { Config } from '../config.ts';
 import type { DrainBudget } from '../paging/drain.ts';
-import { PageBudget, type CallerBudgets } from '../paging/page-budget.ts';
-import type { WalkReaders } from '../paging/shared-walk.ts';
+import { PageBudget, type Budget, type CallerBudgets } from '../paging/page-budget.ts';
+import type { WalkReader } from '../paging/shared-walk.ts';
 import { Slots } from '../queue.ts';
-import type { OutgoingRequest, Sender, UpstreamAnswer } from '../upstream/request.ts';
+import type { OutgoingRequest, Priority, UpstreamAnswer } from '../upstream/request.ts';
 import type { SendToService } from '../upstream/upstream.ts';
 import type { AnswerMemory, HeldMemory } from '../memory/answer-memory.ts';
 
@@ -50,95 +50,28 @@ export interface CallParts {
   readonly memory: AnswerMemory;
 }
 
-/**
- * On whose behalf the service is asked: an operation (`Call`), or a walk that several operations share
- * (`walkRequester`). They differ in whose pages `ask` spends.
- */
-export interface Requester {
-  readonly variables: CallVariables;
-  /** The name of the budget's owner: callers take turns. */
-  readonly caller: string;
-  readonly cause: Cause | undefined;
-  /** Its walks wait together for their first slot. */
-  readonly operation: object;
-  /** Of an operation; a walk spends the budgets of all its readers. */
-  readonly budget: PageBudget | undefined;
-  /** Shared by all drains of an operation. */
-  readonly drainBudget: DrainBudget;
-  /** Aborted when the caller leaves. */
-  readonly signal: AbortSignal;
-  /** @param pages its cost */
-  ask(request: OutgoingRequest, pages: number): Promise<UpstreamAnswer>;
-  /** Loads values by their keys, those that are needed at the same time together. @param name equal for equal values */
-  loader<T>(name: string, load: LoadAll<T>): Loader<T>;
-  /** Counts a text of the answer. @throws as `HeldMemory.hold` */
-  hold(text: object, bytes: number): void;
-  /** The same, for pages that are only read to count records, or to find some. */
-  forOverhead(): Requester;
-  /** Called with the records of each page that a drain returns, with commas between them. It may throw to end it. */
-  readonly onDrained?: OnDrained | undefined;
-}
-
 type OnDrained = (records: Buffer) => void;
 
 /** @param keys each once @returns a value or an error for each key, in their order */
 type LoadAll<T> = (keys: readonly string[]) => Promise<readonly (T | Error)[]>;
 
-type Loader<T> = Pick<DataLoader<string, T>, 'load'>;
+type Loaders = Map<string, DataLoader<string, unknown>>;
 
 /** The most keys that are loaded together: the service counts each as a request of its own. */
 const BATCH = 50;
-
-/** Makes loaders, one for each name. @param max the values that each of them remembers; default: all */
-function createLoaders(max?: number): Requester['loader'] {
-  const loaders = new Map<string, DataLoader<string, unknown>>();
-  return <T>(name: string, load: LoadAll<T>) => {
-    const known = loaders.get(name);
-    if (known) return known as Loader<T>;
-    const cacheMap = max === undefined ? new Map() : new LRUCache<string, Promise<T>>({ max });
-    const made = new DataLoader<string, T>(load, { maxBatchSize: BATCH, cacheMap });
-    loaders.set(name, made);
-    return made;
-  };
-}
-
-/** Asks on behalf of all readers of a walk. @param first the operation that begins it */
-export function walkRequester(
-  { send, config: { drainMaxItems: max } }: CallParts,
-  { variables, caller, cause }: Pick<Requester, 'variables' | 'caller' | 'cause'>,
-  { signal, spend }: WalkReaders,
-): Requester {
-  return {
-    variables,
-    caller,
-    cause,
-    signal,
-    operation: {},
-    budget: undefined,
-    forOverhead() {
-      return this;
-    },
-    drainBudget: { max, left: max },
-    ask: async (request, pages) => {
-      for (let page = 0; page < pages; page += 1) spend();
-      return send(request, { signal, caller, cause, priority: 'drain' });
-    },
-    // A walk may be long: it does not remember all that it has loaded.
-    loader: createLoaders(BATCH),
-    // Each of its readers counts what it keeps; DRAIN_MAX_ITEMS bounds the nested lists of its pages.
-    hold: () => {},
-  };
-}
-
 /** The requests that one operation has in flight at most, so that its pages do not take all turns of its caller. */
 const REQUESTS_AT_A_TIME = 8;
 
-/** The state of one operation while it is answered. */
-export class Call implements Requester {
+/**
+ * On whose behalf the service is asked: the state of one operation while it is answered, or of a walk that several
+ * operations share.
+ */
+export class Call {
   readonly variables: CallVariables;
   readonly origin: CallOrigin;
-  /** The pages that the operation may use. */
-  readonly budget: PageBudget;
+  /** The pages that may be used; a walk spends the budgets of all its readers. */
+  readonly budget: Budget;
+  /** Called with the records of each page that a drain returns, with commas between them. It may throw to end it. */
   readonly onDrained: OnDrained | undefined;
   readonly #whole: Whole;
 
@@ -162,10 +95,12 @@ export class Call implements Requester {
     return this.origin.signal;
   }
 
+  /** Its walks wait together for their first slot. */
   get operation(): object {
     return this.#whole;
   }
 
+  /** Shared by all drains of the operation. */
   get drainBudget(): DrainBudget {
     return this.#whole.drainBudget;
   }
@@ -175,10 +110,7 @@ export class Call implements Requester {
     return this.#whole.references;
   }
 
-  get loader(): Requester['loader'] {
-    return (this.#whole.loader ??= createLoaders());
-  }
-
+  /** The same, for pages that are only read to count records, or to find some. */
   forOverhead(): Call {
     const { variables, onDrained } = this;
     return new Call(this.#whole, { variables, budget: this.budget.forOverhead, onDrained });
@@ -192,17 +124,40 @@ export class Call implements Requester {
     return new Call(this.#whole, { variables, budget: this.budget, onDrained });
   }
 
+  /** Creates the call of a walk that this operation begins. @param readers all its readers together */
+  forWalk({ signal, budget }: WalkReader): Call {
+    const { caller, address, cause } = this.origin;
+    const origin = { caller, address, cause, signal };
+    const whole = wholeOf(this.#whole.parts, origin, { isWalk: true });
+    return new Call(whole, { variables: this.variables, budget });
+  }
+
+  /** @param pages its cost */
   async ask(request: OutgoingRequest, pages: number): Promise<UpstreamAnswer> {
     this.budget.spend(pages);
     const { signal, caller, cause } = this;
-    const sender: Sender = { signal, caller, cause, priority: 'interactive' };
-    const { slots, parts } = this.#whole;
-    return slots.run(() => parts.send(request, sender));
+    const { slots, parts, priority } = this.#whole;
+    return slots.run(() => parts.send(request, { signal, caller, cause, priority }));
   }
 
+  /** Loads values by their keys, those that are needed at the same time together. @param name equal for equal values */
+  loader<T>(name: string, load: LoadAll<T>): Pick<DataLoader<string, T>, 'load'> {
+    const whole = this.#whole;
+    const loaders: Loaders = (whole.loaders ??= new Map());
+    const known = loaders.get(name);
+    if (known) return known as DataLoader<string, T>;
+    // A walk may be long: it does not remember all that it has loaded.
+    const cacheMap = whole.isWalk ? new LRUCache<string, Promise<T>>({ max: BATCH }) : new Map();
+    const made = new DataLoader<string, T>(load, { maxBatchSize: BATCH, cacheMap });
+    loaders.set(name, made);
+    return made;
+  }
+
+  /** Counts a text of the answer. @throws as `HeldMemory.hold` */
   hold(text: object, bytes: number): void {
     const whole = this.#whole;
-    if (whole.isOver) return;
+    // Each reader of a walk counts what it keeps; DRAIN_MAX_ITEMS bounds the nested lists of its pages.
+    if (whole.isWalk || whole.isOver) return;
     whole.held ??= whole.parts.memory.open();
     whole.held.hold(text, bytes);
   }
@@ -216,7 +171,7 @@ export class Call implements Requester {
 
 interface Part {
   readonly variables: CallVariables;
-  readonly budget: PageBudget;
+  readonly budget: Budget;
   readonly onDrained?: OnDrained | undefined;
 }
 
@@ -224,28 +179,36 @@ interface Part {
 interface Whole {
   readonly parts: CallParts;
   readonly origin: CallOrigin;
+  readonly isWalk: boolean;
+  readonly priority: Priority;
   readonly slots: Slots;
   readonly drainBudget: DrainBudget;
   readonly references: { count: number };
-  loader: Requester['loader'] | undefined;
+  loaders: Loaders | undefined;
   held: HeldMemory | undefined;
   isOver: boolean;
 }
 
-export function createCall(parts: CallParts, variables: CallVariables, origin: CallOrigin): Call {
+function wholeOf(parts: CallParts, origin: CallOrigin, { isWalk = false } = {}): Whole {
   const { drainMaxItems: max } = parts.config;
-  const whole: Whole = {
+  return {
     parts,
     origin,
-    slots: new Slots(REQUESTS_AT_A_TIME),
+    isWalk,
+    priority: isWalk ? 'drain' : 'interactive',
+    // A walk limits its pages in flight by itself.
+    slots: new Slots(isWalk ? Infinity : REQUESTS_AT_A_TIME),
     drainBudget: { max, left: max },
     references: { count: 0 },
-    loader: undefined,
+    loaders: undefined,
     held: undefined,
     isOver: false,
   };
+}
+
+export function createCall(parts: CallParts, variables: CallVariables, origin: CallOrigin): Call {
   const { caller, address } = origin;
   const mayDrain = caller?.scopes.has('drain') ?? true;
   const budget = new PageBudget(parts.callers, caller?.name ?? address, mayDrain);
-  return new Call(whole, { variables, budget });
+  return new Call(wholeOf(parts, origin), { variables, budget });
 }

@@ -3,17 +3,18 @@ import { isDeepStrictEqual } from 'node:util';
 import { codedError } from '../errors.ts';
 import { checkedArguments, readConnection, type ConnectedList } from '../paging/connection.ts';
 import { cursorsOf, decodeCursor, type Position } from '../paging/cursor.ts';
-import { drain, endOf, limitExceeded, walkTogether } from '../paging/drain.ts';
+import { drain, endOf, limitExceeded } from '../paging/drain.ts';
 import { walkBehind } from '../paging/resume.ts';
+import type { WalkReader } from '../paging/shared-walk.ts';
 import { walkInTurn } from '../paging/walk-slots.ts';
-import { walkList, type WalkedPage, type WalkedPages } from '../paging/walk.ts';
+import type { WalkedPage, WalkedPages } from '../paging/walk.ts';
 import { LARGEST_PAGE, type Adapter, type DerivedList } from '../schema/derived.ts';
 import { errorsBelow, JsonText, type AnswerError, type FieldValue } from './answer.ts';
-import type { Call, Requester } from './call.ts';
+import type { Call } from './call.ts';
 import { connectionShape, type ConnectionShape } from './connection-shape.ts';
 import { listPages, type ListPages, type Reading } from './list-pages.ts';
 import type { PageRecords } from './page-records.ts';
-import type { NestedFiller, Parent, PreparedOperation } from './prepared-operation.ts';
+import type { NestedFiller, PreparedOperation } from './prepared-operation.ts';
 import { argumentsOf, selectionsBelow, type SelectedField } from './selected-fields.ts';
 import { failed } from './service-answer.ts';
 import type { Shared } from './shared.ts';
@@ -46,12 +47,12 @@ export class ListField implements NestedFiller {
     this.#pages = listPages(shared, prepared, adapter, places, args);
   }
 
-  /** @param parent of a nested list */
-  async answer(requester: Requester, parent?: Parent): Promise<FieldValue> {
-    const list = this.#open(requester, parent);
+  /** @param parent of a nested list: its id as JSON */
+  async answer(call: Call, parent?: string): Promise<FieldValue> {
+    const list = this.#open(call, parent);
     return this.#connection
-      ? this.#readConnection(this.#connection, list, requester)
-      : this.#collect(list, requester);
+      ? this.#readConnection(this.#connection, list, call)
+      : this.#collect(list, call);
   }
 
   /** Drains a list of the root page by page, as fast as the parts are taken. */
@@ -70,14 +71,14 @@ export class ListField implements NestedFiller {
     }
   }
 
-  /** @param parent of a nested list @throws BAD_USER_INPUT */
-  #open(requester: Requester, parent?: Parent): OpenedList {
+  /** @throws BAD_USER_INPUT */
+  #open(call: Call, parent?: string): OpenedList {
     const { parent: type, name: field } = this.#adapter;
-    const args = argumentsOf(this.#shared, type, this.#field, requester.variables.values);
+    const args = argumentsOf(this.#shared, type, this.#field, call.variables.values);
     const filters = this.#adapter.filters
       .map(({ name, defaultValue }) => [name, args[name], defaultValue] as const)
       .filter(([, value, byDefault]) => !isDeepStrictEqual(value, byDefault));
-    const list = parent ? `${type}.${field}(${JSON.stringify(parent.id ?? null)})` : field;
+    const list = parent === undefined ? field : `${type}.${field}(${parent})`;
     // Null counts as absent in cursors only: a Relay client sends an unused variable as null.
     const inCursors = filters.filter(([, value]) => value !== null);
     return {
@@ -89,21 +90,17 @@ export class ListField implements NestedFiller {
   }
 
   /** @throws BAD_USER_INPUT, CURSOR_INVALID and the errors of drains */
-  #drain(
-    list: OpenedList,
-    requester: Requester,
-    { isStream = false } = {},
-  ): WalkedPages<PageRecords> {
+  #drain(list: OpenedList, call: Call, { isStream = false } = {}): WalkedPages<PageRecords> {
     const args: DrainArguments = list.args;
     const limit = args.limit ?? undefined;
     if (limit !== undefined && limit < 0) {
       throw codedError('BAD_USER_INPUT', `\`limit\` must not be negative, but it is ${limit}.`);
     }
     const position = decodeCursor(list.nameInCursors, args.after);
-    const selection = this.#pages.nameWith(requester.variables.sent);
+    const selection = this.#pages.nameWith(call.variables.sent);
     const name = isStream ? undefined : JSON.stringify([list.name, selection, position, limit]);
-    const pages = this.#walk(this.#pages, list, requester, { name, position, limit });
-    const { drainBudget: budget, signal } = requester;
+    const pages = this.#walk(this.#pages, list, call, { name, position, limit });
+    const { drainBudget: budget, signal } = call;
     return drain(pages, { limit, budget, signal, toCursor: cursorsOf(list.nameInCursors) });
   }
 
@@ -111,35 +108,36 @@ export class ListField implements NestedFiller {
   #walk(
     pages: ListPages,
     list: OpenedList,
-    requester: Requester,
+    call: Call,
     { name, position, limit }: Walk,
   ): WalkedPages<PageRecords> {
-    if (list.parent) return walkBehind(pages.listFor(requester, list), position, limit);
-    const { caller, operation, signal } = requester;
-    return walkTogether(this.#shared.lists, {
-      name,
-      listFor: (readers) => pages.listFor(this.#shared.walkRequester(requester, readers), list),
-      position,
-      limit,
-      caller,
-      operation,
-      // Walks have no budget of their own, and lists of the root are not below one.
-      budget: requester.budget!,
-      signal,
-    });
+    if (list.parent !== undefined) return walkBehind(pages.listFor(call, list), position, limit);
+    const { walks, slots } = this.#shared.lists;
+    const { caller, operation } = call;
+    const begin = (readers: WalkReader) => {
+      const paged = pages.listFor(call.forWalk(readers), list);
+      const walk = () => walkBehind(paged, position, limit);
+      // One page needs no turn.
+      const isShort = limit !== undefined && limit <= paged.size.limit;
+      return isShort
+        ? walk()
+        : walkInTurn(slots, { caller, operation, signal: readers.signal }, walk);
+    };
+    return walks.join(name, begin, call);
   }
 
-  async #collect(list: OpenedList, requester: Requester): Promise<FieldValue> {
+  async #collect(list: OpenedList, call: Call): Promise<FieldValue> {
     const parts: Buffer[] = [];
     const errors: AnswerError[] = [];
     let drained = 0;
-    for await (const walked of this.#drain(list, requester)) {
+    for await (const walked of this.#drain(list, call)) {
       const { page, offsets } = walked;
       if (offsets.length === 0) continue;
       // The first page of a nested list may be that of another field, too.
-      const text = list.parent ? page.records.textOf(offsets) : page.records.take(offsets);
-      requester.hold(text, text.length);
-      requester.onDrained?.(text);
+      const text =
+        list.parent !== undefined ? page.records.textOf(offsets) : page.records.take(offsets);
+      call.hold(text, text.length);
+      call.onDrained?.(text);
       parts.push(text);
       errors.push(...errorsIn(walked, drained));
       drained += offsets.length;
@@ -147,12 +145,8 @@ export class ListField implements NestedFiller {
     return { value: JsonText.ofList(parts), errors };
   }
 
-  async #readConnection(
-    shape: ConnectionShape,
-    list: OpenedList,
-    requester: Requester,
-  ): Promise<FieldValue> {
-    const { values } = requester.variables;
+  async #readConnection(shape: ConnectionShape, list: OpenedList, call: Call): Promise<FieldValue> {
+    const { values } = call.variables;
     const selected = shape.selected(values);
     const isRead = selected.some(({ name }) => ['edges', 'nodes', 'pageInfo'].includes(name));
     const totals = selected.filter(({ name }) => name === 'totalCount');
@@ -163,43 +157,42 @@ export class ListField implements NestedFiller {
     const pages = args.first === 0 || args.last === 0 ? this.#pages.bare : this.#pages;
     const connected: ConnectedList<PageRecords> = {
       // The pages in front of the last records are not in the answer.
-      ...pages.listFor(isBackward ? requester.forOverhead() : requester, list),
-      inTurn: (begin) => walkInTurn(slots, requester, begin),
+      ...pages.listFor(isBackward ? call.forOverhead() : call, list),
+      inTurn: (begin) => walkInTurn(slots, call, begin),
     };
     const [read, { total, failure }] = await Promise.all([
       isRead ? readConnection(connected, args) : NOTHING,
-      totals.length > 0 ? this.#total(list, requester).catch(noTotal) : NO_TOTAL,
+      totals.length > 0 ? this.#total(list, call).catch(noTotal) : NO_TOTAL,
     ]);
     if (isBackward) {
       // Pages of overhead have charged the caller, but have not checked the scope `drain` for what is returned.
       const returned = Math.ceil(read.places.length / LARGEST_PAGE);
-      requester.budget?.spend(returned, { isCharged: true });
+      call.budget.spend(returned, { isCharged: true });
     }
     const connection = { ...read, total, cursorOf: cursorsOf(list.nameInCursors), values };
     const text = shape.write(connection);
-    requester.hold(connection, text.length);
+    call.hold(connection, text.length);
     const ofTotals = totals.flatMap(({ key }) => errorsBelow([key], failure));
     return { value: JsonText.of(text), errors: [...ofTotals, ...shape.errorsIn(connection)] };
   }
 
-  async #total(list: OpenedList, requester: Requester) {
-    const { known, slots } = this.#shared.lists;
+  async #total(list: OpenedList, call: Call) {
+    const { known } = this.#shared.lists;
     const { bare } = this.#pages;
     if (this.#adapter.count !== undefined) {
-      const { count } = await bare.listFor(requester, list).fetchPage(null, 1);
+      const { count } = await bare.listFor(call, list).fetchPage(null, 1);
       if (count !== undefined) return { total: count, failure: [] };
     }
-    const kept = known.totalOf(list.name, (signal) => {
-      const gateway = this.#shared.gatewayRequester(requester.variables, signal);
-      const walk = () => walkList(bare.listFor(gateway, list), { after: null });
-      return walkInTurn(slots, gateway, walk);
-    });
-    if (kept !== undefined) return { total: kept, failure: [] };
     const name = JSON.stringify([list.name, 'total']);
     const whole = { name, position: null, limit: undefined };
-    const { max } = requester.drainBudget;
+    const kept = known.totalOf(list.name, (signal) => {
+      const gateway = this.#shared.gatewayCall(call.variables, signal);
+      return this.#walk(bare, list, gateway, whole);
+    });
+    if (kept !== undefined) return { total: kept, failure: [] };
+    const { max } = call.drainBudget;
     let total = 0;
-    for await (const { offsets } of this.#walk(bare, list, requester.forOverhead(), whole)) {
+    for await (const { offsets } of this.#walk(bare, list, call.forOverhead(), whole)) {
       total += offsets.length;
       if (total > max) throw limitExceeded(max);
     }

@@ -5,12 +5,12 @@ import type { PagedList } from '../paging/walk.ts';
 import { LARGEST_PAGE, type Adapter } from '../schema/derived.ts';
 import type { OutgoingRequest } from '../upstream/request.ts';
 import { compileByIds } from './by-ids.ts';
-import type { Requester } from './call.ts';
+import type { Call } from './call.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import { nameWith } from './mend.ts';
 import { badPage, failedBy, pageReader } from './page-reader.ts';
 import type { PageRecords } from './page-records.ts';
-import { asQuery, type Parent, type PreparedOperation } from './prepared-operation.ts';
+import { asQuery, type PreparedOperation } from './prepared-operation.ts';
 import {
   failedForSize,
   isTooBig,
@@ -28,16 +28,16 @@ export interface ListPages {
   readonly bare: ListPages;
   /** Names what is selected, also in lists below the records, with the values of the caller's variables. */
   nameWith(sent: JsonObject): string;
-  /** The list as walks read it on behalf of a requester. */
-  listFor(requester: Requester, reading: Reading): PagedList<PageRecords>;
+  /** The list as walks read it in a call. */
+  listFor(call: Call, reading: Reading): PagedList<PageRecords>;
 }
 
 /** How a list is read. */
 export interface Reading {
   /** Of the list with its filters. */
   readonly name: string;
-  /** Of a nested list. */
-  readonly parent?: Parent | undefined;
+  /** Of a nested list: the id of its parent as JSON. */
+  readonly parent?: string | undefined;
 }
 
 const FIRST = '_rs_first';
@@ -76,8 +76,8 @@ export function listPages(
   const nameOfSize = `${adapter.parent}.${name} ${texts.join(' ')}`;
   const nameFor = (sent: JsonObject) => nameWith(request, reader.mends, sent);
 
-  const fetcher = (requester: Requester, { parent }: Reading): FetchPage<PageRecords> => {
-    const { sent } = requester.variables;
+  const fetcher = (call: Call, { parent }: Reading): FetchPage<PageRecords> => {
+    const { sent } = call.variables;
     let requested = 0;
     return async (cursor, size) => {
       // The pages of one reading cost what their records cost in full pages, however small the service makes them.
@@ -86,20 +86,19 @@ export function listPages(
       const full = Math.ceil(requested / LARGEST_PAGE) - before;
       const added = { [FIRST]: size, ...(cursor !== null && { [AFTER]: cursor }) };
       const askFor = (outgoing: OutgoingRequest, pages: number) =>
-        ask(shared, requester, outgoing, full * pages);
-      const read = (page: PlacedValue) => reader.read(requester, page, cursor, size);
-      if (!parent) {
+        ask(shared, call, outgoing, full * pages);
+      const read = (page: PlacedValue) => reader.read(call, page, cursor, size);
+      if (parent === undefined) {
         const data = await askFor(request.outgoing(sent, added), request.pages);
         return read(memberOf(data, name));
       }
       const load = (ids: readonly string[]) =>
         parents!.load(ids, { sent, added, ask: askFor, read: (of) => read(listOf(adapter, of)) });
-      const id = JSON.stringify(parent.id ?? null);
       // The first pages of the nested lists of several parents share a request.
       if (cursor === null) {
-        return requester.loader<Page<PageRecords>>(`${size} ${nameFor(sent)}`, load).load(id);
+        return call.loader<Page<PageRecords>>(`${size} ${nameFor(sent)}`, load).load(parent);
       }
-      const [page] = await load([id]);
+      const [page] = await load([parent]);
       if (page instanceof Error) throw page;
       return page!;
     };
@@ -111,13 +110,13 @@ export function listPages(
       return (bare ??= listPages(shared, prepared, adapter, [], args));
     },
     nameWith: nameFor,
-    listFor: (requester, reading) => {
-      const { known, sizes, concurrency } = shared.lists;
+    listFor: (call, reading) => {
+      const { known, sizeOf, concurrency } = shared.lists;
       return {
         name: reading.name,
-        fetchPage: fetcher(requester, reading),
+        fetchPage: fetcher(call, reading),
         known,
-        size: sizes.of(nameOfSize, adapter.page),
+        size: sizeOf(nameOfSize, adapter.page),
         concurrency,
       };
     },
@@ -127,14 +126,14 @@ export function listPages(
 /** @returns the data of the answer @throws SizeRefusedError, PageFailedError */
 async function ask(
   { telemetry }: Shared,
-  requester: Requester,
+  call: Call,
   outgoing: OutgoingRequest,
   pages: number,
 ): Promise<PlacedValue> {
-  const answered = await requester.ask(outgoing, pages).catch((error: unknown) => {
+  const answered = await call.ask(outgoing, pages).catch((error: unknown) => {
     throw pageError(error);
   });
-  telemetry.pageRead(requester.cause);
+  telemetry.pageRead(call.cause);
   const answer = readServiceAnswer(answered);
   const { data, errors } = answer;
   if (!isTooBig(answer) && data !== undefined) return { value: data, errors };

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { getNamedType, isCompositeType, type GraphQLCompositeType } from 'graphql';
 import { hasFields, objectTypesOf } from '../schema/derived.ts';
 import { errorsBelow, type AnswerError, type Path } from './answer.ts';
-import type { Requester } from './call.ts';
+import type { Call } from './call.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import { parentIdKey, type NestedFiller, type PreparedOperation } from './prepared-operation.ts';
 import { fieldsBelow, type SelectedField } from './selected-fields.ts';
@@ -134,8 +134,8 @@ function nestedAt({ schema, served }: Shared, prepared: PreparedOperation, field
 interface Fill extends Nested {
   readonly holder: JsonObject;
   readonly key: string;
-  /** The id of the parent, as the service returned it. */
-  readonly parentId: unknown;
+  /** The id of the parent as JSON. */
+  readonly parent: string;
   /** Of the nested list, from where the mending began. */
   readonly path: Path;
 }
@@ -144,14 +144,14 @@ interface Fill extends Nested {
 export async function mended(
   mending: Mend,
   value: unknown,
-  requester: Requester,
+  call: Call,
 ): Promise<readonly AnswerError[]> {
   const fills: Fill[] = [];
   mend(mending, value, [], fills);
   // Those of several parents at the same time, so that they share requests.
   const errors = await Promise.all(
-    fills.map(async ({ filler, parentId, holder, key, path }) => {
-      const filled = await filler.answer(requester, { id: parentId }).catch(failed);
+    fills.map(async ({ filler, parent, holder, key, path }) => {
+      const filled = await filler.answer(call, parent).catch(failed);
       holder[key] = filled.value && (await filled.value.parse());
       return errorsBelow(path, filled.errors);
     }),
@@ -176,8 +176,8 @@ function mend(mending: Mend, value: unknown, path: Path, fills: Fill[]): void {
     // Types of a union may have other fields under this key: theirs are no names of these types.
     const place = typeof found === 'string' ? nested?.get(found) : undefined;
     if (place) {
-      const parentId = value[place.idKey];
-      fills.push({ ...place, holder: value, key, parentId, path: [...path, key] });
+      const parent = JSON.stringify(value[place.idKey] ?? null);
+      fills.push({ ...place, holder: value, key, parent, path: [...path, key] });
       value[key] = null;
     }
     if (below) mend(below, found, below.fills ? [...path, key] : path, fills);

@@ -15,7 +15,7 @@ import {
 } from '../paging/page.ts';
 import type { Adapter } from '../schema/derived.ts';
 import type { AnswerError } from './answer.ts';
-import type { Requester } from './call.ts';
+import type { Call } from './call.ts';
 import { identityOf } from './identity.ts';
 import { isJsonObject } from './json.ts';
 import { compileMend, mended, type Mend } from './mend.ts';
@@ -74,7 +74,7 @@ export function pageReader(
      * @throws PageFailedError, CursorRefusedError
      */
     read: async (
-      requester: Requester,
+      call: Call,
       placed: PlacedValue,
       cursor: string | null,
       size: number,
@@ -102,7 +102,7 @@ export function pageReader(
       const ids = items[0]!.map((record) => identity.of(record));
       const total = page[COUNT];
       return {
-        records: await recordsIn({ keys, mends }, requester, items, errors),
+        records: await recordsIn({ keys, mends }, call, items, errors),
         ...(typeof total === 'number' && total >= 0 && { count: total }),
         ids,
         hasNextPage: hasNextPage === true,
@@ -121,7 +121,7 @@ interface Places {
 /** @param items the records of each place @param placed what failed in the page */
 async function recordsIn(
   { keys, mends }: Places,
-  requester: Requester,
+  call: Call,
   items: readonly (readonly unknown[])[],
   placed: PlacedValue['errors'],
 ): Promise<PageRecords> {
@@ -137,7 +137,7 @@ async function recordsIn(
     add({ ...error, path }, keys.indexOf(String(key)));
   }
   for (const [place, mending] of mends.entries()) {
-    const inside = mending ? await mended(mending, items[place], requester) : [];
+    const inside = mending ? await mended(mending, items[place], call) : [];
     for (const error of inside) add(error, place);
   }
   return new PageRecords(items, errors);

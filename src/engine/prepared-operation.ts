@@ -13,7 +13,7 @@ import { objectTypesOf, type DerivedList } from '../schema/derived.ts';
 import type { AllowedMutations } from '../schema/served/served-schema.ts';
 import { fragmentsOf, onlyOperation, type Fragments } from '../selections.ts';
 import type { FieldValue } from './answer.ts';
-import type { Requester } from './call.ts';
+import type { Call } from './call.ts';
 import { underConditions, type SelectedField } from './selected-fields.ts';
 import type { Shared } from './shared.ts';
 import { fieldNode, fragmentNode, keyOf } from './syntax.ts';
@@ -36,13 +36,8 @@ export interface PreparedOperation {
 
 /** Answers the derived field of a nested list for one parent. */
 export interface NestedFiller {
-  answer(requester: Requester, parent: Parent): Promise<FieldValue>;
-}
-
-/** A record with a nested list. */
-export interface Parent {
-  /** As the service returned it. */
-  readonly id: unknown;
+  /** @param parent its id as JSON */
+  answer(call: Call, parent: string): Promise<FieldValue>;
 }
 
 /** A derived field of a nested list, as a caller selects it. */

@@ -99,7 +99,7 @@ function recordsInList(
     const reader = call.forOverhead();
     const list: LookUpList<PageRecords> = {
       ...pages.listFor(reader, { name }),
-      idsFor: (readers) => pages.bare.listFor(shared.walkRequester(call, readers), { name }),
+      idsFor: (readers) => pages.bare.listFor(call.forWalk(readers), { name }),
     };
     const found = await shared.lists.lookUps.find(list, ids, reader);
     return ids.map((id): FieldValue | Error => {

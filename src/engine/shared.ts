@@ -3,12 +3,11 @@ import type { Clock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import { KnownLists } from '../paging/known-lists.ts';
 import { LookUps } from '../paging/look-up.ts';
-import { PageBudget } from '../paging/page-budget.ts';
-import { PageSizes } from '../paging/page-size.ts';
-import { SharedWalks, type WalkReaders } from '../paging/shared-walk.ts';
+import { pageSizes } from '../paging/page-size.ts';
+import { SharedWalks } from '../paging/shared-walk.ts';
 import { WalkSlots } from '../paging/walk-slots.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
-import { walkRequester, type CallParts, type CallVariables, type Requester } from './call.ts';
+import { createCall, type CallParts, type CallVariables } from './call.ts';
 
 export interface EngineParts extends CallParts {
   readonly served: ServedSchema;
@@ -74,15 +73,9 @@ export function createShared(parts: EngineParts) {
       return lists;
     },
 
-    /** Asks on behalf of all readers of a walk. @param first the operation that begins it */
-    walkRequester: (first: Requester, readers: WalkReaders) => walkRequester(parts, first, readers),
-
-    /** Asks in the background, in the turns of the gateway itself. */
-    gatewayRequester: (variables: CallVariables, signal: AbortSignal) => {
-      const budget = new PageBudget(parts.callers, GATEWAY, true);
-      const gateway = { variables, caller: GATEWAY, cause: undefined };
-      return walkRequester(parts, gateway, { signal, spend: () => budget.spend() });
-    },
+    /** Creates a call of the gateway itself, in the background. */
+    gatewayCall: (variables: CallVariables, signal: AbortSignal) =>
+      createCall(parts, variables, { address: GATEWAY, cause: undefined, signal }),
   };
 }
 
@@ -99,7 +92,7 @@ function createLists({ clock, config }: EngineParts) {
       maxIds: config.indexMaxIds,
       totalSeconds: config.totalCountSeconds,
     }),
-    sizes: new PageSizes(clock),
+    sizeOf: pageSizes(clock),
     /** The most pages in flight for one walk. */
     concurrency: config.drainConcurrency,
     walks,

@@ -1,11 +1,7 @@
 import { GraphQLError } from 'graphql';
 import { codedError, codeOf, knownCode, messageForCallers } from '../errors.ts';
-import type { Position } from './cursor.ts';
-import type { PagedList, WalkedPage, WalkedPages } from './walk.ts';
 import { causeOf, type Place } from './page.ts';
-import { walkBehind } from './resume.ts';
-import type { ReaderOptions, SharedWalks, WalkReaders } from './shared-walk.ts';
-import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
+import type { WalkedPage, WalkedPages } from './walk.ts';
 
 /** How many more records one operation may drain, in all its drains together. */
 export interface DrainBudget {
@@ -54,31 +50,6 @@ export async function* drain<R>(
     const cause = causeOf(error);
     throw drained === 0 ? cause : interrupted(error, facts());
   }
-}
-
-interface SharedDrainOptions<R> extends ReaderOptions, Omit<WalkTurn, 'signal'> {
-  /** Names list, filters, selection, position and limit. Undefined: the walk has one reader, who decides its pace. */
-  readonly name: string | undefined;
-  /** Binds the readers into the list: their signal ends its requests, and they spend for each of them. */
-  readonly listFor: (readers: WalkReaders) => PagedList<R>;
-  readonly position: Position | null;
-  /** The number of records needed; undefined: all. */
-  readonly limit: number | undefined;
-}
-
-/** Walks a list in its turn, together with equal drains. A walk of one page needs no turn. */
-export function walkTogether<R>(
-  { walks, slots }: { readonly walks: SharedWalks; readonly slots: WalkSlots },
-  { name, listFor, position, limit, caller, operation, ...reader }: SharedDrainOptions<R>,
-): WalkedPages<R> {
-  const begin = (readers: WalkReaders) => {
-    const list = listFor(readers);
-    const walk = () => walkBehind(list, position, limit);
-    if (limit !== undefined && limit <= list.size.limit) return walk();
-    return walkInTurn(slots, { caller, operation, signal: readers.signal }, walk);
-  };
-  if (name !== undefined) return walks.join(name, begin, reader);
-  return begin({ signal: reader.signal, spend: () => reader.budget.spend() });
 }
 
 /** Returns the place of the last record of a walked page; undefined if it has no new record. */

@@ -10,7 +10,7 @@ import {
 } from './page.ts';
 import { readPage } from './page-size.ts';
 import { positionsIn, type IndexedPage } from './page-index.ts';
-import type { ReaderOptions, SharedWalks, WalkReaders } from './shared-walk.ts';
+import type { SharedWalks, WalkReader } from './shared-walk.ts';
 import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
 import { walkList, type PagedList, type WalkedPages } from './walk.ts';
 
@@ -32,13 +32,13 @@ import { walkList, type PagedList, type WalkedPages } from './walk.ts';
 export interface LookUpList<R> extends PagedList<R> {
   /**
    * Returns the same list with only ids selected, for the walk that lookups share. Its requests end with the signal of
-   * the readers, who spend for each of them.
+   * the readers, and spend from their budget.
    */
-  readonly idsFor: (readers: WalkReaders) => PagedList;
+  readonly idsFor: (readers: WalkReader) => PagedList;
 }
 
 /** Who looks records up. The budget is for the pages of a walk while the lookup waits for it. */
-interface LookUpCaller extends ReaderOptions, Pick<WalkTurn, 'caller' | 'operation'> {}
+interface LookUpCaller extends WalkReader, WalkTurn {}
 
 /** The result for an id. With an error it is unknown whether the record exists. */
 type LookedUp<R> = { readonly place: Place<R> } | { readonly error: unknown };
@@ -115,17 +115,14 @@ export class LookUps {
     return positionsIn(walked, lookUp.missing).size > 0;
   }
 
-  #join(
-    list: LookUpList<unknown>,
-    { caller, operation, budget, signal }: LookUpCaller,
-    walk: number,
-  ): WalkedPages {
+  #join(list: LookUpList<unknown>, caller: LookUpCaller, walk: number): WalkedPages {
     const { walks, slots } = this.#options;
-    const begin = (readers: WalkReaders) =>
-      walkInTurn(slots, { caller, operation, signal: readers.signal }, () =>
+    const turn = { caller: caller.caller, operation: caller.operation };
+    const begin = (readers: WalkReader) =>
+      walkInTurn(slots, { ...turn, signal: readers.signal }, () =>
         walkList(list.idsFor(readers), { after: null, readsAhead: false }),
       );
-    return walks.join(JSON.stringify([list.name, 'ids', walk]), begin, { budget, signal });
+    return walks.join(JSON.stringify([list.name, 'ids', walk]), begin, caller);
   }
 
   /** @throws DRAIN_LIMIT_EXCEEDED; the failure of the walk */

@@ -5,14 +5,29 @@ import { codedError } from '../errors.ts';
 /** Enough for 500 records, the default of CONNECTION_MAX, and for finding the page at which they begin. */
 const MAX_PAGES_WITHOUT_DRAIN = 12;
 
-/** The pages that one operation may request. They also count against the minute of its caller. */
-export class PageBudget {
+/** From what pages are spent: the budget of one operation, or those of all that wait for the same pages. */
+export interface Budget {
   /** The name of the caller. All operations with the same name share one minute. */
   readonly caller: string;
   /**
    * The same budget, for pages that are read only to count records or to find one. They do not need the scope `drain`,
    * which is about the records that an answer contains.
    */
+  readonly forOverhead: Budget;
+  /**
+   * Spends pages that are about to be requested. Default: one.
+   *
+   * @param options `isCharged`: whether the caller was charged already: by another operation that waits for the same
+   *   page, or when the page was read to find the records
+   * @throws FORBIDDEN without the scope, RATE_LIMITED with `retryAfter` once the minute is used up,
+   *   OPERATION_TOO_COMPLEX for more pages than a minute has
+   */
+  spend(pages?: number, options?: { readonly isCharged?: boolean }): void;
+}
+
+/** The pages that one operation may request. They also count against the minute of its caller. */
+export class PageBudget implements Budget {
+  readonly caller: string;
   readonly forOverhead: PageBudget;
   readonly #callers: CallerBudgets;
   #spent = 0;
@@ -24,14 +39,6 @@ export class PageBudget {
     this.forOverhead = mayDrain ? this : new PageBudget(callers, caller, true);
   }
 
-  /**
-   * Spends pages that are about to be requested.
-   *
-   * @param isCharged whether the caller was charged already: by another operation that waits for the same page, or when
-   *   the page was read to find the records
-   * @throws FORBIDDEN without the scope, RATE_LIMITED with `retryAfter` once the minute is used up,
-   *   OPERATION_TOO_COMPLEX for more pages than a minute has
-   */
   spend(pages = 1, { isCharged = false } = {}): void {
     if (this.forOverhead !== this) {
       if (this.#spent + pages > MAX_PAGES_WITHOUT_DRAIN) throw needsDrain();
@@ -44,16 +51,19 @@ export class PageBudget {
 }
 
 /**
- * Spends a page that several operations wait for: each caller is charged once.
+ * Spends pages that several operations wait for: each caller is charged once.
  *
- * @returns the budgets that cannot afford it, with their errors
+ * @returns the budgets that cannot afford them, with their errors
  */
-export function spendTogether(budgets: Iterable<PageBudget>): ReadonlyMap<PageBudget, unknown> {
+export function spendTogether(
+  budgets: Iterable<Budget>,
+  pages: number,
+): ReadonlyMap<Budget, unknown> {
   const charged = new Set<string>();
-  const refused = new Map<PageBudget, unknown>();
+  const refused = new Map<Budget, unknown>();
   for (const budget of budgets) {
     try {
-      budget.spend(1, { isCharged: charged.has(budget.caller) });
+      budget.spend(pages, { isCharged: charged.has(budget.caller) });
       charged.add(budget.caller);
     } catch (error) {
       refused.set(budget, error);

@@ -66,22 +66,12 @@ export async function readPage<R>(
   }
 }
 
-/** Keeps the page size of each list and selection. */
-export class PageSizes {
-  readonly #clock: Pick<Clock, 'elapsed'>;
-  readonly #sizes = new LRUCache<string, PageSize>({ max: MAX_SIZES });
-
-  constructor(clock: Pick<Clock, 'elapsed'>) {
-    this.#clock = clock;
-  }
-
-  /**
-   * @param name names the list and the selection: what the service refuses depends on both
-   * @param usual the size to begin with
-   */
-  of(name: string, usual?: number): PageSize {
-    const size = this.#sizes.get(name) ?? new PageSize(this.#clock, usual);
-    this.#sizes.set(name, size);
+/** Keeps the page sizes by what the service's refusals depend on: the list and the selection. */
+export function pageSizes(clock: Pick<Clock, 'elapsed'>) {
+  const sizes = new LRUCache<string, PageSize>({ max: MAX_SIZES });
+  return (name: string, usual: number | undefined): PageSize => {
+    const size = sizes.get(name) ?? new PageSize(clock, usual);
+    sizes.set(name, size);
     return size;
-  }
+  };
 }

@@ -1,25 +1,19 @@
-import { spendTogether, type PageBudget } from './page-budget.ts';
+import { spendTogether, type Budget } from './page-budget.ts';
 import { WALK_LEFT } from './page.ts';
-
-/** The readers of a walk, as the walk sees them. */
-export interface WalkReaders {
-  /** Aborted when no reader needs the walk any more. */
-  readonly signal: AbortSignal;
-  /** Call it for each page before it is requested. Readers that cannot afford it are refused. */
-  spend(): void;
-}
 
 /** A walk as its readers see it: its pages, or what they need of each. */
 type Walk<T> = AsyncGenerator<T, void, undefined>;
 
-export interface ReaderOptions {
+/** Who reads a walk: an operation, or all its readers together, as the walk sees them. */
+export interface WalkReader {
   /** Spends for all pages that are requested while the reader follows the walk. */
-  readonly budget: PageBudget;
+  readonly budget: Budget;
+  /** Aborted when the reader needs the walk no more. */
   readonly signal: AbortSignal;
 }
 
 interface Reader {
-  readonly budget: PageBudget;
+  readonly budget: Budget;
   /** Why the reader has left, or cannot afford the next page. */
   left: { readonly reason: unknown } | undefined;
   /** Ends its wait for a page. */
@@ -35,14 +29,16 @@ export class SharedWalks {
    * readers until the walk is over. Each reader can leave without an effect on the others; the walk ends when the last
    * one leaves.
    *
-   * @param name names everything that the pages depend on: list, filters, selection, cursor
+   * @param name names everything that the pages depend on: list, filters, selection, cursor. Undefined: the walk has one
+   *   reader, who decides its pace
    */
-  join<T>(name: string, begin: (readers: WalkReaders) => Walk<T>, options: ReaderOptions): Walk<T> {
+  join<T>(name: string | undefined, begin: Begin<T>, reader: WalkReader): Walk<T> {
+    if (name === undefined) return begin(reader);
     const walks = this.#walks;
-    const read =
-      (walks.get(name) as SharedWalk<T> | undefined) ?? shareWalk(begin, () => walks.delete(name));
+    const known = walks.get(name) as SharedWalk<T> | undefined;
+    const read = known ?? shareWalk(begin, reader.budget.caller, () => walks.delete(name));
     walks.set(name, read);
-    return read(options);
+    return read(reader);
   }
 
   /** Walks that begin from now on share nothing with the current ones: call it when a mutation begins, and ends. */
@@ -51,15 +47,25 @@ export class SharedWalks {
   }
 }
 
+/** Begins a walk for its readers. */
+type Begin<T> = (readers: WalkReader) => Walk<T>;
 /** Adds a reader to a walk. */
-type SharedWalk<T> = (options: ReaderOptions) => Walk<T>;
+type SharedWalk<T> = (reader: WalkReader) => Walk<T>;
 
-function shareWalk<T>(begin: (readers: WalkReaders) => Walk<T>, onEnd: () => void): SharedWalk<T> {
+function shareWalk<T>(begin: Begin<T>, caller: string, onEnd: () => void): SharedWalk<T> {
   const ending = new AbortController();
   const readers = new Set<Reader>();
   /** What was requested so far: pages, and the end or the failure of the walk. */
   const pages: Promise<IteratorResult<T, void>>[] = [];
-  const walk = begin({ signal: ending.signal, spend });
+  /** Of all readers: those who cannot afford a page are refused. */
+  const together: Budget = {
+    caller,
+    spend,
+    get forOverhead() {
+      return together;
+    },
+  };
+  const walk = begin({ signal: ending.signal, budget: together });
 
   return ({ budget, signal }) => {
     const reader: Reader = { budget, left: undefined, stopWaiting: () => {} };
@@ -90,8 +96,9 @@ function shareWalk<T>(begin: (readers: WalkReaders) => Walk<T>, onEnd: () => voi
     }
   }
 
-  function spend(): void {
-    const refused = spendTogether(new Set(Array.from(readers, ({ budget }) => budget)));
+  function spend(cost = 1, { isCharged = false } = {}): void {
+    if (isCharged) return;
+    const refused = spendTogether(new Set(Array.from(readers, ({ budget }) => budget)), cost);
     for (const reader of readers) {
       if (refused.has(reader.budget)) leave(reader, refused.get(reader.budget));
     }

@@ -5,7 +5,7 @@ import { drain } from '../../src/paging/drain.ts';
 import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
 import { walkList, type WalkedPages } from '../../src/paging/walk.ts';
 import { PageFailedError, type FetchPage } from '../../src/paging/page.ts';
-import { SharedWalks, type ReaderOptions, type WalkReaders } from '../../src/paging/shared-walk.ts';
+import { SharedWalks, type WalkReader } from '../../src/paging/shared-walk.ts';
 import { after, honest } from '../service/replies.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
@@ -145,17 +145,17 @@ describe('a shared walk', () => {
 function sharedList(pages: number) {
   const world = new World(pages, { limit: 1, isHidden: (serial) => serial % 3 === 1 });
   const shared = new SharedWalks();
-  const walks: WalkReaders[] = [];
-  const begin = (readers: WalkReaders) => {
+  const walks: WalkReader[] = [];
+  const begin = (readers: WalkReader) => {
     walks.push(readers);
     const fetchPage: FetchPage<Serials> = (...request) => {
-      readers.spend();
+      readers.budget.spend();
       return world.fetchPage(...request);
     };
     const list = { ...world.list, fetchPage };
     return walkList(list, { after: null, readsAhead: false });
   };
-  const join = (options: Partial<ReaderOptions> = {}) =>
+  const join = (options: Partial<WalkReader> = {}) =>
     shared.join('list', begin, { budget: unlimited(), signal, ...options });
   return { world, records: world.service.shown, walks, join };
 }

@@ -87,10 +87,10 @@ export class World {
     this.list = {
       ...list,
       inTurn: (begin) => begin(),
-      idsFor: ({ spend }) => ({
+      idsFor: ({ budget }) => ({
         ...list,
         fetchPage: async (...request) => {
-          spend();
+          budget.spend();
           return fetchPage(...request);
         },
       }),
