@@ -59,12 +59,14 @@ export async function exportedList(
       throw error;
     }
   };
-  const mistake = await mistakeIn(`{ ${fields}\n}`);
+  const plain = `{ ${fields}\n}`;
+  const identified = `{ _exportId: id _exportType: __typename ${fields}\n}`;
+  const hasId = (await mistakeIn(identified)) === undefined;
+  const mistake = hasId ? undefined : await mistakeIn(plain);
   if (mistake !== undefined) {
     throw new OperatorMistake(`${mistake} Correct the list, --fields or --args.`);
   }
-  const hasId = (await mistakeIn('{ id }')) === undefined;
-  const node = `{ ${hasId ? '_exportId: id _exportType: __typename ' : ''}${fields}\n}`;
+  const node = hasId ? identified : plain;
   return {
     /** The response keys of a record. */
     keys,

@@ -169,20 +169,21 @@ export async function openExportFile(options: ExportFileOptions): Promise<Output
   }
   try {
     await using opening = new AsyncDisposableStack();
-    const state = opening.use(openState(path, force));
-    const left = resume && isBegun ? state.left() : undefined;
-    const isUsable = left?.begun === begun && statSync(part).size >= left.bytes;
-    if (left && !isUsable && !force) {
+    const state = opening.use(openState(path));
+    const pages = resume && isBegun ? state.pagesOf(begun) : undefined;
+    let bytes = pages?.at(-1)?.bytes ?? 0;
+    const isUsable = pages !== undefined && statSync(part).size >= bytes;
+    if (resume && isBegun && !isUsable && !force) {
       throw new OperatorMistake(
         `${part} cannot be continued: it was begun from another source, with other options or with another schema, or was changed. ` +
           'Resume it with the same options, or begin anew with --force.',
       );
     }
     if (!isUsable) {
+      bytes = 0;
       rmSync(part, { force: true });
       state.begin(begun);
     }
-    let bytes = isUsable ? left.bytes : 0;
     const file = opening.use(await open(part, 'a', OWNER_ONLY));
     await file.truncate(bytes);
     let isFinished = false;
@@ -196,7 +197,7 @@ export async function openExportFile(options: ExportFileOptions): Promise<Output
           await file.appendFile(text);
           await file.sync();
           bytes += Buffer.byteLength(text);
-          if (page) state.add(page, bytes);
+          if (page) state.add({ ...page, bytes });
         }),
       finish: () =>
         guarded(async () => {
@@ -211,7 +212,7 @@ export async function openExportFile(options: ExportFileOptions): Promise<Output
         await opened.disposeAsync();
       },
     };
-    const output = new Output(format, sink, isUsable ? state.pages() : []);
+    const output = new Output(format, sink, isUsable ? pages : []);
     const opened = opening.move();
     return output;
   } catch (error) {
@@ -225,12 +226,11 @@ function unwritable(file: string, error: unknown): string {
   return `${file} cannot be written: ${(error as Error).message}. Check the disk and the folder, or give --output another name.`;
 }
 
-/**
- * Opens the state of the export to a file, and locks it: SQLite gives the lock back when the process ends.
- *
- * @param force whether to begin anew if it is damaged
- */
-function openState(path: string, force: boolean) {
+/** A page in the file, with the length of the file up to its end. */
+type StoredPage = WrittenPage & { readonly bytes: number };
+
+/** Opens the state of the export to a file, and locks it: SQLite gives the lock back when the process ends. */
+function openState(path: string) {
   const name = `${path}.part.db`;
   closeSync(openSync(name, 'a', OWNER_ONLY));
   const database = new DatabaseSync(name, { timeout: 0 });
@@ -241,47 +241,29 @@ function openState(path: string, force: boolean) {
       CREATE TABLE IF NOT EXISTS begun (what TEXT);
       CREATE TABLE IF NOT EXISTS pages (bytes INTEGER, after TEXT, faults INTEGER, ids TEXT);
       COMMIT`);
-    const { quick_check: found } = database.prepare('PRAGMA quick_check').get()!;
-    if (found !== 'ok') throw Object.assign(new Error(String(found)), { errcode: SQLITE.CORRUPT });
   } catch (error) {
     database.close();
-    const { errcode } = error as { errcode?: number };
-    if (errcode === SQLITE.BUSY) {
-      throw new OperatorMistake(
-        `Another export is writing ${path}. Wait for it, or stop it first.`,
-      );
-    }
-    if (errcode !== SQLITE.CORRUPT && errcode !== SQLITE.NOT_A_DATABASE) throw error;
-    if (!force) {
-      throw new OperatorMistake(
-        `${name} is damaged, so the export cannot be continued. Begin anew with --force.`,
-      );
-    }
-    rmSync(name);
-    return openState(path, false);
+    if ((error as { errcode?: number }).errcode !== BUSY) throw error;
+    throw new OperatorMistake(`Another export is writing ${path}. Wait for it, or stop it first.`);
   }
   return {
     begin: (begun: string): void => {
       database.exec('DELETE FROM begun; DELETE FROM pages');
       database.prepare('INSERT INTO begun VALUES (?)').run(begun);
     },
-    /** @param bytes the length of the file with the page */
-    add: ({ ids, faults, after }: WrittenPage, bytes: number): void => {
+    add: ({ bytes, after, faults, ids }: StoredPage): void => {
       const row = [bytes, after, faults, JSON.stringify(ids)];
       database.prepare('INSERT INTO pages VALUES (?, ?, ?, ?)').run(...row);
     },
-    left: () => ({
-      begun: database.prepare('SELECT what FROM begun').get()?.['what'],
-      bytes: Number(database.prepare('SELECT max(bytes) AS bytes FROM pages').get()!['bytes']),
-    }),
-    *pages(): Generator<WrittenPage> {
-      for (const row of database.prepare('SELECT * FROM pages ORDER BY rowid').iterate()) {
-        yield { ...row, ids: JSON.parse(String(row['ids'])) } as WrittenPage;
-      }
+    /** What is written of the export that was begun so; undefined for another one. */
+    pagesOf: (begun: string): readonly StoredPage[] | undefined => {
+      if (database.prepare('SELECT what FROM begun').get()?.['what'] !== begun) return undefined;
+      const rows = database.prepare('SELECT * FROM pages ORDER BY rowid').all();
+      return rows.map((row) => ({ ...row, ids: JSON.parse(String(row['ids'])) }) as StoredPage);
     },
     [Symbol.dispose]: (): void => database.close(),
   };
 }
 
-/** Its error codes. */
-const SQLITE = { BUSY: 5, CORRUPT: 11, NOT_A_DATABASE: 26 };
+/** SQLITE_BUSY. */
+const BUSY = 5;

@@ -197,7 +197,7 @@ test('a key decides what is exported, from a production gateway with small windo
 
 test('a line each 10 seconds says how many records were written, and the last one how long it took', async () => {
   let passed = 0;
-  const clock = { ...systemClock, elapsed: () => (passed += 3 * SECOND) };
+  const clock = { ...systemClock, elapsed: () => (passed += 4 * SECOND) };
   const args = ['export', 'numbered', '--fields', 'id', '--url', door.url];
   const { stderr } = await runHere(args, {}, { clock });
   expect(stderr).toMatch(
