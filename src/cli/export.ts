@@ -2,7 +2,7 @@ import { readConfig } from '../config.ts';
 import { isSecureUrl } from '../config/values.ts';
 import { OperatorMistake } from '../errors.ts';
 import { exportedList, readPages } from '../export/read.ts';
-import { openExportFile, recordFormat, streamOutput, type FormatName } from '../export/write.ts';
+import { Output, recordFormat, toFile, toStream, type FormatName } from '../export/write.ts';
 import { proxyAgent } from '../tokens/service.ts';
 import { duration, type Terminal } from './terminal.ts';
 
@@ -41,11 +41,12 @@ export async function exportList(field: string, options: ExportOptions, terminal
   const formatName = options.format ?? (/\.csv$/i.test(file) ? 'csv' : 'ndjson');
   const format = recordFormat(formatName, list.keys);
   const begun = JSON.stringify([url, formatName, list.window(limit)]);
-  const output =
+  const target =
     path === undefined
-      ? streamOutput(stdout, format)
-      : await openExportFile({ ...options, path, format, begun });
-  parts.defer(() => output.close());
+      ? await toStream(stdout, format)
+      : toFile({ ...options, path, format, begun });
+  parts.defer(() => target.close());
+  const output = new Output(format, target);
   const { after } = output;
   say(
     after === undefined
@@ -63,7 +64,7 @@ export async function exportList(field: string, options: ExportOptions, terminal
       nextLineAt = clock.elapsed() + BETWEEN_LINES_MS;
       say(inWords(output.records));
     }
-    await output.finish();
+    await target.finish();
   } catch (error) {
     const why = signal.aborted ? STOPPED : (error as Error).message;
     const message = withNextStep(why, output.records, path);
@@ -86,7 +87,7 @@ function withNextStep(why: string, records: number, path: string | undefined): s
   if (path === undefined) {
     return `${why} ${inWords(records)} came before. An export with --output can be resumed.`;
   }
-  return `${why} ${path}.part has ${inWords(records)}. Run the same command with --resume to continue.`;
+  return `${why} ${path}.part.db has ${inWords(records)}. Run the same command with --resume to continue.`;
 }
 
 /** For example `1,000 records`. */

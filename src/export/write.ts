@@ -1,5 +1,5 @@
-import { existsSync, openSync, closeSync, rmSync, statSync } from 'node:fs';
-import { open, rename } from 'node:fs/promises';
+import { closeSync, existsSync, openSync, rmSync, statSync } from 'node:fs';
+import { rename, writeFile } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
 import { stringify, type Options } from 'csv-stringify/sync';
 import { OperatorMistake } from '../errors.ts';
@@ -8,16 +8,12 @@ import type { ExportedRecord, Page } from './read.ts';
 /*
  * How an interrupted export loses and repeats no record
  *
- *     people.csv.part      what was written so far, then people.csv
- *     people.csv.part.db   what the export was begun with; then for each page the length of the file, the cursor behind
- *                          the last record, and the ids. An SQLite database, locked while a process writes.
+ *     people.csv.part.db   an SQLite database, locked while a process writes: what the export was begun with; then for each
+ *                          page its lines, the cursor behind its last record, and the ids
+ *     people.csv.part      all lines, before it becomes people.csv
  *
- * After each 500 records, the file is flushed to the disk (fsync), then a row is added to the database. So the file has
- * everything that the database counts, at every moment and after a power failure too. When the export is resumed, the rest
- * of the file is cut off, and the records behind the cursor are requested.
- *
- *     kill while the file is written  it is longer than the database says: cut off
- *     ... after the last page         nothing comes behind the cursor: the file is renamed
+ * A page of 500 records is one transaction, so that it is on the disk with its cursor and its ids, or not at all, after a
+ * power failure too. When the export is resumed, the records behind the last cursor are requested.
  */
 
 export type FormatName = 'ndjson' | 'csv';
@@ -55,13 +51,15 @@ const CSV: Options = {
 };
 
 /** Where lines go. */
-interface Sink {
-  /** Writes text for good. `page`: what is complete with it. */
-  append(text: string, page?: WrittenPage): Promise<void>;
+export interface Target {
+  /** The pages that earlier runs have written. */
+  readonly earlier: readonly WrittenPage[];
+  /** Writes the lines of a page for good. */
+  append(lines: string, page: WrittenPage): Promise<void>;
   /** Called when everything is written. */
-  finish?(): Promise<void>;
+  finish(): Promise<void>;
   /** Keeps what can be resumed. */
-  close?(): Promise<void>;
+  close(): void;
 }
 
 interface WrittenPage {
@@ -82,12 +80,12 @@ export class Output {
   /** Undefined for a list whose ids do not identify its records. */
   #ids: Set<string> | undefined = new Set();
   readonly #format: RecordFormat;
-  readonly #sink: Sink;
+  readonly #target: Target;
 
-  constructor(format: RecordFormat, sink: Sink, earlier: Iterable<WrittenPage> = []) {
+  constructor(format: RecordFormat, target: Target) {
     this.#format = format;
-    this.#sink = sink;
-    for (const page of earlier) {
+    this.#target = target;
+    for (const page of target.earlier) {
       this.#newOf(page.ids.map((id) => ({ id })));
       this.#add(page);
     }
@@ -98,19 +96,8 @@ export class Output {
     const written = this.#newOf(records);
     const lines = this.#format.write(written.map(({ values }) => values));
     const page = { ids: written.map(({ id }) => id), faults: faults.length, after };
-    await this.#sink.append(this.after === undefined ? this.#format.header + lines : lines, page);
+    await this.#target.append(lines, page);
     this.#add(page);
-  }
-
-  /** Call it when everything is written. @throws Error for the operator */
-  async finish(): Promise<void> {
-    // An empty list has a header, too.
-    if (this.after === undefined) await this.#sink.append(this.#format.header);
-    await this.#sink.finish?.();
-  }
-
-  async close(): Promise<void> {
-    await this.#sink.close?.();
   }
 
   #newOf<R extends { readonly id: string | null }>(records: readonly R[]): readonly R[] {
@@ -134,12 +121,16 @@ export class Output {
 }
 
 /** Writes to a stream as fast as it is read. Another run cannot resume it. */
-export function streamOutput(stream: NodeJS.WritableStream, format: RecordFormat): Output {
+export async function toStream(
+  stream: NodeJS.WritableStream,
+  { header }: RecordFormat,
+): Promise<Target> {
   const append = (text: string) =>
     new Promise<void>((resolve, reject) => {
       stream.write(text, (error) => (error ? reject(error) : resolve()));
     });
-  return new Output(format, { append });
+  await append(header);
+  return { earlier: [], append, finish: async () => {}, close: () => {} };
 }
 
 interface ExportFileOptions {
@@ -152,14 +143,14 @@ interface ExportFileOptions {
   readonly force: boolean;
 }
 
-/** @throws OperatorMistake */
-export async function openExportFile(options: ExportFileOptions): Promise<Output> {
-  const { path, format, begun, resume, force } = options;
+/** Writes to a file, when everything is written. @throws OperatorMistake */
+export function toFile({ path, format, begun, resume, force }: ExportFileOptions): Target {
   if (existsSync(path) && statSync(path).isDirectory()) {
     throw new OperatorMistake(`${path} is a folder. Give --output the name of a file in it.`);
   }
   const part = `${path}.part`;
-  const isBegun = existsSync(part);
+  const state = `${part}.db`;
+  const isBegun = existsSync(state);
   if (!force && !(resume && isBegun) && (isBegun || existsSync(path))) {
     throw new OperatorMistake(
       isBegun
@@ -167,56 +158,56 @@ export async function openExportFile(options: ExportFileOptions): Promise<Output
         : `${path} exists already. Give --output another name, or replace the file with --force.`,
     );
   }
+  const guarded = async (work: () => unknown) => {
+    try {
+      await work();
+    } catch (error) {
+      throw new Error(unwritable(path, error));
+    }
+  };
   try {
-    await using opening = new AsyncDisposableStack();
-    const state = opening.use(openState(path));
-    const pages = resume && isBegun ? state.pagesOf(begun) : undefined;
-    let bytes = pages?.at(-1)?.bytes ?? 0;
-    const isUsable = pages !== undefined && statSync(part).size >= bytes;
-    if (resume && isBegun && !isUsable && !force) {
+    using opening = new DisposableStack();
+    const database = opening.use(openState(state, path));
+    const before = database.prepare('SELECT what FROM begun').get()?.['what'];
+    const isContinued = resume && before === begun;
+    if (resume && isBegun && !isContinued && !force) {
       throw new OperatorMistake(
-        `${part} cannot be continued: it was begun from another source, with other options or with another schema, or was changed. ` +
+        `${state} cannot be continued: it was begun from another source, with other options or with another schema. ` +
           'Resume it with the same options, or begin anew with --force.',
       );
     }
-    if (!isUsable) {
-      bytes = 0;
-      rmSync(part, { force: true });
-      state.begin(begun);
+    if (!isContinued) {
+      database.exec('DELETE FROM begun; DELETE FROM written');
+      database.prepare('INSERT INTO begun VALUES (?)').run(begun);
     }
-    const file = opening.use(await open(part, 'a', OWNER_ONLY));
-    await file.truncate(bytes);
-    let isFinished = false;
-    const guarded = (work: () => Promise<void>) =>
-      work().catch((error: unknown) => {
-        throw new Error(unwritable(part, error));
-      });
-    const sink: Sink = {
-      append: (text, page) =>
-        guarded(async () => {
-          await file.appendFile(text);
-          await file.sync();
-          bytes += Buffer.byteLength(text);
-          if (page) state.add({ ...page, bytes });
+    const earlier = database.prepare('SELECT ids, faults, after FROM written ORDER BY rowid').all();
+    const insert = database.prepare('INSERT INTO written VALUES (?, ?, ?, ?)');
+    let isWorthKeeping = earlier.length > 0;
+    const opened = opening.move();
+    return {
+      earlier: earlier.map(
+        (page) => ({ ...page, ids: JSON.parse(String(page['ids'])) }) as WrittenPage,
+      ),
+      append: (lines, { ids, faults, after }) =>
+        guarded(() => {
+          insert.run(lines, JSON.stringify(ids), faults, after);
+          isWorthKeeping = true;
         }),
       finish: () =>
         guarded(async () => {
+          const text = wholeText(format.header, database);
+          await writeFile(part, text, { mode: OWNER_ONLY, flush: true });
           await rename(part, path);
-          isFinished = true;
+          isWorthKeeping = false;
         }),
-      close: async () => {
-        // The files of an export that never began must not prevent the next one.
-        if (isFinished || bytes === 0) {
-          for (const name of [part, `${part}.db`]) rmSync(name, { force: true });
-        }
-        await opened.disposeAsync();
+      close: () => {
+        // The state of an export that never began must not prevent the next one.
+        if (!isWorthKeeping) rmSync(state, { force: true });
+        opened.dispose();
       },
     };
-    const output = new Output(format, sink, isUsable ? pages : []);
-    const opened = opening.move();
-    return output;
   } catch (error) {
-    throw error instanceof OperatorMistake ? error : new OperatorMistake(unwritable(part, error));
+    throw error instanceof OperatorMistake ? error : new OperatorMistake(unwritable(path, error));
   }
 }
 
@@ -226,44 +217,30 @@ function unwritable(file: string, error: unknown): string {
   return `${file} cannot be written: ${(error as Error).message}. Check the disk and the folder, or give --output another name.`;
 }
 
-/** A page in the file, with the length of the file up to its end. */
-type StoredPage = WrittenPage & { readonly bytes: number };
-
 /** Opens the state of the export to a file, and locks it: SQLite gives the lock back when the process ends. */
-function openState(path: string) {
-  const name = `${path}.part.db`;
-  closeSync(openSync(name, 'a', OWNER_ONLY));
-  const database = new DatabaseSync(name, { timeout: 0 });
+function openState(state: string, path: string): DatabaseSync {
+  closeSync(openSync(state, 'a', OWNER_ONLY));
+  const database = new DatabaseSync(state, { timeout: 0 });
   try {
     database.exec(`
       PRAGMA locking_mode = EXCLUSIVE;
       BEGIN EXCLUSIVE;
       CREATE TABLE IF NOT EXISTS begun (what TEXT);
-      CREATE TABLE IF NOT EXISTS pages (bytes INTEGER, after TEXT, faults INTEGER, ids TEXT);
+      CREATE TABLE IF NOT EXISTS written (lines TEXT, ids TEXT, faults INTEGER, after TEXT);
       COMMIT`);
+    return database;
   } catch (error) {
     database.close();
     if ((error as { errcode?: number }).errcode !== BUSY) throw error;
     throw new OperatorMistake(`Another export is writing ${path}. Wait for it, or stop it first.`);
   }
-  return {
-    begin: (begun: string): void => {
-      database.exec('DELETE FROM begun; DELETE FROM pages');
-      database.prepare('INSERT INTO begun VALUES (?)').run(begun);
-    },
-    add: ({ bytes, after, faults, ids }: StoredPage): void => {
-      const row = [bytes, after, faults, JSON.stringify(ids)];
-      database.prepare('INSERT INTO pages VALUES (?, ?, ?, ?)').run(...row);
-    },
-    /** What is written of the export that was begun so; undefined for another one. */
-    pagesOf: (begun: string): readonly StoredPage[] | undefined => {
-      if (database.prepare('SELECT what FROM begun').get()?.['what'] !== begun) return undefined;
-      const rows = database.prepare('SELECT * FROM pages ORDER BY rowid').all();
-      return rows.map((row) => ({ ...row, ids: JSON.parse(String(row['ids'])) }) as StoredPage);
-    },
-    [Symbol.dispose]: (): void => database.close(),
-  };
 }
 
 /** SQLITE_BUSY. */
 const BUSY = 5;
+
+function* wholeText(header: string, database: DatabaseSync): Generator<string> {
+  yield header;
+  const rows = database.prepare('SELECT lines FROM written ORDER BY rowid').iterate();
+  for (const { lines } of rows) yield String(lines);
+}
