@@ -3,9 +3,7 @@ import { proxyAgent, tokenService, type Verdict } from '../tokens/service.ts';
 import { endsAt, fingerprintOf, isLive, type State } from '../tokens/state.ts';
 import { STEPS } from '../setup/custody.ts';
 import { duration, printable, times, type Terminal } from './terminal.ts';
-import { present, readTokens } from './tokens-store.ts';
-
-type ReadTokens = Awaited<ReturnType<typeof readTokens>>;
+import { present, readTokens, type ReadTokens } from './tokens-store.ts';
 
 /** Prints the state of the tokens. @returns the exit code: 0 healthy, 1 needs attention, 2 lost, moved or missing */
 export async function tokensStatus({ json }: { json: boolean }, terminal: Terminal) {
@@ -108,33 +106,27 @@ function left(seconds: number | undefined): string | undefined {
   return seconds > 0 ? `${duration(seconds)} left` : 'has ended';
 }
 
-/**
- * Asks the service whether it accepts the current access token, and whether it answers a query with it.
- *
- * @returns the exit code: 0 if it does, 1 if not
- */
+/** Sends the service a query with the current access token. @returns the exit code: 0 if it is answered, 1 if not */
 export async function tokensCheck(_options: object, terminal: Terminal) {
   const tokens = await readTokens(terminal);
   const state = present(tokens);
   const { service: baseUrl, pair } = state;
   const { agent } = tokens.config;
   const { check } = tokenService({ baseUrl, agent, http: proxyAgent(terminal.env) });
-  const token = await check(pair.accessToken);
-  const verdict = token.kind === 'works' ? await check(pair.accessToken, true) : token;
-  const asked = verdict === token ? 'the access token' : 'a query';
-  terminal.stdout.write(`${new URL(baseUrl).host} ${verdictOn(verdict, asked, state)}\n`);
+  const verdict = await check(pair.accessToken, true);
+  terminal.stdout.write(`${new URL(baseUrl).host} ${verdictOn(verdict, state)}\n`);
   return verdict.kind === 'works' ? 0 : 1;
 }
 
-function verdictOn(verdict: Verdict, asked: string, state: State): string {
+function verdictOn(verdict: Verdict, state: State): string {
   if (verdict.kind === 'works') return 'accepts the access token, and answers a query.';
   if (verdict.kind === 'unclear') {
     return (
-      `gave no clear answer about ${asked} (${verdict.why}), which says nothing about the tokens. Check RECRUITING_URL, the ` +
-      'network and HTTPS_PROXY, and try again.'
+      `gave no clear answer (${verdict.why}), which says nothing about the tokens. Check RECRUITING_URL, the network and ` +
+      'HTTPS_PROXY, and try again.'
     );
   }
   return verdict.detail === 'token_expired'
     ? 'reports that the access token has expired. A running gateway refreshes it by itself; otherwise run `tokens refresh`.'
-    : `refuses ${asked} (${printable(verdict.detail)}). ${lineOn('unauthorized', state, STEPS)}`;
+    : `refuses a query (${printable(verdict.detail)}). ${lineOn('unauthorized', state, STEPS)}`;
 }

@@ -4,48 +4,40 @@ import { OperatorMistake } from '../errors.ts';
 import { TokenHolder } from '../tokens/holder.ts';
 import type { State } from '../tokens/state.ts';
 import { checkService, storeError } from '../tokens/store.ts';
-import { openTokenStore, emergencyFor, keeperParts, STEPS } from '../setup/custody.ts';
+import { keeperParts, openCustody, STEPS, type OpenCustody } from '../setup/custody.ts';
 import type { Terminal } from './terminal.ts';
 
-type OpenStore = ReturnType<typeof openStore>;
-
-function openStore({ env }: Terminal) {
-  const config = readConfig(env, 'command');
-  const store = openTokenStore(config.tokenStore, config.tokenStoreKeys);
-  return { config, store, emergency: emergencyFor(config) };
-}
+export type ReadTokens = Awaited<ReturnType<typeof readTokens>>;
 
 /** Reads the token store, and changes nothing. A gateway may change it at any moment. */
-export async function readTokens(terminal: Terminal) {
-  const opened = openStore(terminal);
-  const { config, store, emergency } = opened;
+export async function readTokens({ env }: Terminal) {
+  const config = readConfig(env, 'command');
+  const custody = openCustody(config);
+  const { store, emergency } = custody;
   try {
     const { state, now } = await store.read();
     if (config.recruitingUrl !== undefined) checkService(state, config.recruitingUrl);
     // Without its folder nobody knows whether a newer pair waits.
-    return { ...opened, state, now, waiting: emergency.read() };
+    return { ...custody, config, state, now, waiting: emergency.read() };
   } catch (error) {
-    throw unusable(error, opened);
+    throw unusable(error, custody);
   }
 }
 
 /** The token set of a store, held by a command as by any other process. Gateways may be running on the same store. */
 export type HeldTokens = Awaited<ReturnType<typeof hold>>;
 
-async function hold(opened: OpenStore, { env, clock, stdout }: Terminal) {
-  const { config, store, emergency } = opened;
-  try {
-    const serviceUrl = config.recruitingUrl ?? (await store.read()).state?.service;
-    if (serviceUrl === undefined) throw new OperatorMistake(NO_SERVICE);
-    const log = pino({ level: 'silent' });
-    const parts = keeperParts(config, { store, emergency, serviceUrl, env, clock, log });
-    const holder = new TokenHolder(parts);
-    await holder.look();
-    const print = (text: string) => void stdout.write(`${text}\n`);
-    return { ...parts, config, holder, state: holder.state, print };
-  } catch (error) {
-    throw unusable(error, opened);
-  }
+async function hold(terminal: Terminal) {
+  const { env, clock, stdout } = terminal;
+  const { config, store, emergency, state: read } = await readTokens(terminal);
+  const serviceUrl = config.recruitingUrl ?? read?.service;
+  if (serviceUrl === undefined) throw new OperatorMistake(NO_SERVICE);
+  const log = pino({ level: 'silent' });
+  const parts = keeperParts(config, { store, emergency, serviceUrl, env, clock, log });
+  const holder = new TokenHolder(parts);
+  const state = await holder.look();
+  const print = (text: string) => void stdout.write(`${text}\n`);
+  return { ...parts, config, holder, state, print };
 }
 
 /** Holds the tokens for `work`, and afterwards waits until a pair that was received is safe. */
@@ -53,8 +45,7 @@ export async function withHeldTokens(
   terminal: Terminal,
   work: (tokens: HeldTokens) => Promise<void>,
 ): Promise<void> {
-  const opened = openStore(terminal);
-  const tokens = await hold(opened, terminal);
+  const tokens = await hold(terminal);
   const { holder, store, emergency } = tokens;
   const stop = () => void holder.close();
   terminal.stop.addEventListener('abort', stop, { once: true });
@@ -83,7 +74,7 @@ const TRYING_TO_SAVE =
   'repair the disk or the database, and do not kill this command.';
 
 /** Explains to the operator why a store cannot be used, and which pairs wait for it on this machine. */
-function unusable(error: unknown, { store, emergency }: OpenStore): Error {
+function unusable(error: unknown, { store, emergency }: OpenCustody): Error {
   const problem = storeError(error, store);
   try {
     const paths = emergency.read().map(({ path }) => path);

@@ -4,7 +4,7 @@ import pino, { type Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import { isSecureUrl, readStoreAddress } from '../config/values.ts';
 import { OperatorMistake } from '../errors.ts';
-import { emergencyFor, openTokenStore } from '../setup/custody.ts';
+import { openCustody } from '../setup/custody.ts';
 import type { TokenHealth } from '../tokens/health.ts';
 import { TokenKeeper as Keeper, type AccessToken } from '../tokens/keeper.ts';
 import { LONGEST_LIFE, readPair } from '../tokens/pair.ts';
@@ -89,8 +89,7 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
   const { client, fields = {}, keys: tokenStoreKeys = [], rescueFolder } = options;
   const { log = pino({ level: 'warn' }, pino.destination(2)) } = options;
   const { endpoint, tokenStore } = checked(options);
-  const settings = { tokenStore, tokenStoreKeys, tokenRescueDir: rescueFolder };
-  const store = openTokenStore(tokenStore, tokenStoreKeys);
+  const custody = openCustody({ tokenStore, tokenStoreKeys, tokenRescueDir: rescueFolder });
   const http = proxyAgent(process.env);
   const exchange = exchangeAt({
     url: endpoint,
@@ -102,9 +101,8 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
     settings: '`endpoint`, `client`, `fields`',
   });
   const keeper = new Keeper({
-    store,
+    ...custody,
     service: { exchange },
-    emergency: emergencyFor(settings),
     serviceUrl: endpoint.href,
     by: `${hostname()}/${process.pid}`,
     clock: systemClock,

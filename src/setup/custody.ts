@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import process from 'node:process';
 import type { Config } from '../config.ts';
 import type { StoreAddress } from '../config/values.ts';
-import { emergencyIn, type Emergency } from '../tokens/emergency.ts';
+import { emergencyIn } from '../tokens/emergency.ts';
 import type { Steps } from '../tokens/health.ts';
 import type { TokenParts } from '../tokens/holder.ts';
 import { openPostgresStore } from '../tokens/postgres.ts';
@@ -19,18 +19,23 @@ export function openTokenStore(address: StoreAddress, keys: readonly Uint8Array[
   return openSqliteStore(resolve(address.path), sealer);
 }
 
-/** Where a pair waits that is not in the store yet: always a folder of this machine. */
-export function emergencyFor({
+/** Where the token set lies, and where a pair waits that is not there yet: always a folder of this machine. */
+export type OpenCustody = Pick<TokenParts, 'store' | 'emergency'>;
+
+export function openCustody({
   tokenStore,
   tokenStoreKeys,
   tokenRescueDir,
-}: Pick<Config, 'tokenStore' | 'tokenStoreKeys' | 'tokenRescueDir'>): Emergency {
+}: Pick<Config, 'tokenStore' | 'tokenStoreKeys' | 'tokenRescueDir'>): OpenCustody {
   const beside = tokenStore.kind === 'sqlite' ? dirname(tokenStore.path) : 'data/rescue';
-  return emergencyIn(resolve(tokenRescueDir ?? beside), createSealer(tokenStoreKeys));
+  return {
+    store: openTokenStore(tokenStore, tokenStoreKeys),
+    emergency: emergencyIn(resolve(tokenRescueDir ?? beside), createSealer(tokenStoreKeys)),
+  };
 }
 
-/** Where the token set of a service lies, and who holds it. */
-interface Custody extends Pick<TokenParts, 'store' | 'emergency' | 'serviceUrl' | 'clock' | 'log'> {
+/** Who holds the token set of a service. */
+interface Custody extends OpenCustody, Pick<TokenParts, 'serviceUrl' | 'clock' | 'log'> {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 

@@ -6,7 +6,7 @@ import { createGateway, createManagedExecutor, type Gateway } from '../gateway.t
 import { NO_EMERGENCY } from '../tokens/emergency.ts';
 import { createSealer } from '../tokens/seal.ts';
 import { openSqliteStore } from '../tokens/sqlite.ts';
-import { emergencyFor, keeperParts, openTokenStore } from './custody.ts';
+import { keeperParts, openCustody, type OpenCustody } from './custody.ts';
 import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
 
 /** Everything that is needed to open a gateway. */
@@ -48,22 +48,20 @@ export async function openExecutor(setup: Setup) {
 }
 
 async function managedParts({ config: configured, env, clock, log, parts }: Setup) {
-  const { recruitingUrl: serviceUrl } = configured;
-  if (serviceUrl !== undefined) {
-    const config = { ...configured, recruitingUrl: serviceUrl };
-    const store = openTokenStore(config.tokenStore, config.tokenStoreKeys);
-    const emergency = emergencyFor(config);
-    const tokens = keeperParts(config, { store, emergency, serviceUrl, env, clock, log });
+  const managed = (serviceUrl: string, custody: OpenCustody, tokenLink: string | undefined) => {
+    const config = { ...configured, recruitingUrl: serviceUrl, tokenLink };
+    const tokens = keeperParts(config, { ...custody, serviceUrl, env, clock, log });
     return { config, tokens, proxies: env, clock, log };
+  };
+  const { recruitingUrl, tokenLink } = configured;
+  if (recruitingUrl !== undefined) {
+    return managed(recruitingUrl, openCustody(configured), tokenLink);
   }
   // Loaded only here: a gateway in front of a service does not need it.
   const { startSandbox } = await import('../../sandbox/sandbox.ts');
   const sandbox = await startSandbox();
   parts.adopt(sandbox, () => sandbox.close());
-  const { url, tokenLink } = sandbox;
-  const config = { ...configured, recruitingUrl: url, tokenLink };
   // In memory, so that its tokens cannot be mixed with real ones.
   const store = openSqliteStore(':memory:', createSealer([]));
-  const custody = { store, emergency: NO_EMERGENCY, serviceUrl: url, env, clock, log };
-  return { config, tokens: keeperParts(config, custody), proxies: env, clock, log };
+  return managed(sandbox.url, { store, emergency: NO_EMERGENCY }, sandbox.tokenLink);
 }

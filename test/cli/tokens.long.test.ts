@@ -188,7 +188,6 @@ const CAUSES = {
   'an answer with status 403': ({ service }) =>
     service.tokenAnswers.next(json({ oops: true }, 403)),
   'an expired access token': ({ service }) => service.expire(),
-  'a refused access token': ({ service }) => service.answerChecks(refusal('user_blocked', 403)),
   'a refused query': ({ service }) => service.answer(refusal('insufficient_permissions', 403)),
   'revoked tokens': ({ service }) => service.revoke(),
   // What a refresh got before
@@ -386,7 +385,6 @@ test.each<Row>([
   ['status', 'an emergency file, and an empty store', /\n {2}unsaved: /, trouble('unsaved')],
   ['check', 'nothing', /accepts the access token, and answers a query\.$/m, ok(1, 2)],
   ['check', 'an expired access token', /has expired\. .*otherwise run `tokens refresh`/],
-  ['check', 'a refused access token', /\(user_blocked\)\. The service refuses .*account/],
   ['check', 'a refused query', /refuses a query \(insufficient_permissions\).*demoted or/],
   ['check', 'a service that is down', /no clear answer .*\(ECONNREFUSED\).*HTTPS_PROXY/],
   ['refresh', 'no RECRUITING_URL', /^Refreshed: generation 3 .* for 120 days\.\n$/, ok(2, 3)],

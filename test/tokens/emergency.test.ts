@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { emergencyFor } from '../../src/setup/custody.ts';
+import { openCustody } from '../../src/setup/custody.ts';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import { successor } from '../../src/tokens/state.ts';
@@ -16,7 +16,7 @@ const received = successor(exchanged(), pairOf('3'), NOON);
 test('a pair in an emergency file is sealed with TOKEN_STORE_KEY, private, and returned as it was received', () => {
   using home = temporaryFolder();
   const folder = home.file('made/when needed');
-  const emergency = emergencyFor({
+  const { emergency } = openCustody({
     tokenStore: { kind: 'sqlite', path: join(folder, 'tokens.db') },
     tokenStoreKeys: KEYS,
     tokenRescueDir: undefined,
