@@ -162,7 +162,7 @@ export function toFile({ path, format, begun, resume, force }: ExportFileOptions
     try {
       await work();
     } catch (error) {
-      throw new Error(unwritable(path, error));
+      throw new Error(unwritable(path, error), { cause: error });
     }
   };
   try {

@@ -97,6 +97,12 @@ const LEFT = {
   'a file': async (file) => writeFileSync(file, 'precious\n', { mode: 0o644 }),
   'an export without a record': async (file) => void (await stopAt(2, file)),
   'an export': (file) => interrupt(file),
+  'an export that was stopped twice': async (file) => {
+    await interrupt(file);
+    const command = startHere(exportTo(file, '--resume'));
+    failRequest(2, () => void command.stop());
+    await command.ended;
+  },
   'an export that was begun anew': async (file) => {
     await interrupt(file);
     await interrupt(file, undefined, '--force');
@@ -150,6 +156,7 @@ test.each<NextRun>([
     /^Exporting/,
     () => whole.replace(/,"f.*"/g, ''),
   ],
+  ['an export that was stopped twice', '--resume', 0, CONTINUED],
   ['an export that was begun anew', '--resume', 0, CONTINUED],
   ['an export of another gateway', '--resume', 2, OTHER_OPTIONS],
   ['an export with a limit', '--limit 580 --resume', 0, /580 records in/, () => first(580)],
