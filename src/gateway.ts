@@ -83,9 +83,7 @@ export async function createGateway(parts: GatewayParts) {
     parts.served ??
     serveSnapshot(parts.snapshot, config, parts.overrides, graphqlToolsExecutor(send));
   // Added fields ask the schema that they extend. It is asked when it has plans: no operation comes before.
-  const added = withAdditions(served, parts.additions, (request) => answerDelegated(request));
-  /** The schema that callers see. */
-  const offered = added ?? served;
+  const offered = withAdditions(served, parts.additions, (request) => answerDelegated(request));
   const authenticate =
     config.auth && (await authentication(config.auth, { http: proxyAgent(proxies), clock, log }));
   const { maxDepth, maxAliases, maxTokens, introspection } = config;
@@ -122,7 +120,7 @@ export async function createGateway(parts: GatewayParts) {
       maxTokens: Infinity,
       allowsReservedNames: true,
       schema: served.schema,
-      scopedUses: scopedUsesIn(served.schema, served.scopes),
+      scopedUses: scopedUsesIn(served.schema, offered.scopes),
       compile: ({ document, operation: of }) => engine.plan(document, of),
     }),
   };
@@ -136,8 +134,8 @@ export async function createGateway(parts: GatewayParts) {
       scopedUses: scopedUsesIn(offered.schema, offered.scopes),
       // Once per text. graphql-js executes what needs an addition; everything else is answered without it.
       compile: (planned) =>
-        added?.touches(planned)
-          ? added.plan(planned)
+        offered.touches(planned)
+          ? offered.plan(planned)
           : engine.plan(planned.document, planned.operation),
     }),
   };

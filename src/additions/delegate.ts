@@ -1,10 +1,10 @@
 import type { ExecutionRequest } from '@graphql-tools/utils';
 import { OperationTypeNode, type GraphQLSchema } from 'graphql';
 import type { Answer } from '../engine/answer.ts';
-import type { Call, CallVariables } from '../engine/call.ts';
+import type { Call } from '../engine/call.ts';
 import type { Plan } from '../engine/plan.ts';
-import { codedError, forbidden } from '../errors.ts';
-import type { CheckedOperation, Operations } from '../operations/operations.ts';
+import { codedError } from '../errors.ts';
+import type { Operations } from '../operations/operations.ts';
 import { coerceVariables } from '../operations/variables.ts';
 import { enforceScopes } from '../schema/field-scopes.ts';
 import { executionWith, valuesIn } from './execution.ts';
@@ -38,10 +38,6 @@ export function delegateTo(parts: SchemaOperations): Delegate {
   };
 }
 
-interface Checked extends Pick<CheckedOperation<Plan>, 'plan'> {
-  readonly variables: CallVariables;
-}
-
 /**
  * Finds an operation that does not come as a request: of a resolver, or of the program around the library. Its errors,
  * scopes and variables are checked as those of requests are. Limits are not, since no caller wrote its text.
@@ -52,15 +48,17 @@ export function checkedFor(
   { schema, operations }: SchemaOperations,
   { document, operationName, variables = {} }: ExecutionRequest,
   caller: Call['origin']['caller'],
-): Checked {
+) {
   const operation = operations.findDocument(document, operationName);
-  const scope = operation.type === OperationTypeNode.MUTATION ? 'write' : 'read';
-  if (caller && !caller.scopes.has(scope)) throw withoutScope(scope);
   const invalid = operation.errors();
   if (invalid.length > 0) throw new AggregateError(invalid);
   // What a resolver requires was checked with the operation that delegates, and the key of a merge is not shown.
   const ownUses = operation.scopedUses.filter(({ node }) => !isRequirement(node));
-  enforceScopes(ownUses, caller);
+  const isMutation = operation.type === OperationTypeNode.MUTATION;
+  const root = isMutation
+    ? { place: 'Mutation', scope: 'write' }
+    : { place: 'Query', scope: 'read' };
+  enforceScopes([root, ...ownUses], caller);
   const { plan } = operation;
   const sent = variables as Readonly<Record<string, unknown>>;
   return { plan, variables: coerceVariables(operation.operation, sent, { schema }) };
@@ -70,11 +68,5 @@ function withoutCaller() {
   return codedError(
     'UNAUTHENTICATED',
     'This operation has no caller. Pass the context of the request, which resolvers get as their third argument, to delegateToSchema or the executor.',
-  );
-}
-
-function withoutScope(scope: string) {
-  return forbidden(
-    `This field needs the scope "${scope}", which this credential does not have. The operator of this gateway can grant it.`,
   );
 }

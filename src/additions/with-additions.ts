@@ -4,8 +4,9 @@ import { assertValidSchema, parse, validate, type DocumentNode, type GraphQLSche
 import type { Plan } from '../engine/plan.ts';
 import { OperatorMistake, OperatorMistakes } from '../errors.ts';
 import type { Entity } from '../schema/derived.ts';
-import { withAddedScopes, type NamedDocument } from '../schema/field-scopes.ts';
+import { fieldScopes, type NamedDocument, type ScopesByPlace } from '../schema/field-scopes.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
+import { subgraphSdl } from '../schema/served/subgraph-sdl.ts';
 import { addedPlan } from './added-plan.ts';
 import type { AddedParts, Additions } from './additions.ts';
 import type { Delegate } from './delegate.ts';
@@ -14,8 +15,11 @@ import { mistakesIn } from './mistakes.ts';
 import { mergedUnderOurKeys, requirementsOf } from './requirements.ts';
 import { guardFields, preparedResolvers } from './resolvers.ts';
 
-/** The served schema with what a company adds. */
-interface ServedWithAdditions extends ServedSchema {
+/** What callers see: the served schema with what a company adds. */
+export interface OfferedSchema extends ServedSchema {
+  readonly scopes: ScopesByPlace;
+  /** Writes the SDL from which a supergraph is composed. */
+  readonly subgraphSdl: () => string;
   /**
    * Whether an operation, which is valid, or another one of its document needs anything that was added. All others are
    * for the plans.
@@ -36,32 +40,31 @@ interface ServedWithAdditions extends ServedSchema {
  * The scopes of an operation are checked once, before it is executed, with those of all that its added fields require.
  *
  * @param delegate answers operations of the served schema; undefined: the schema is only printed
- * @returns undefined if nothing is added
  * @throws OperatorMistake
  */
 export function withAdditions(
   served: ServedSchema,
   additions: Additions = {},
   delegate: Delegate = neverExecuted,
-): ServedWithAdditions | undefined {
+): OfferedSchema {
   const added = partsOf(additions);
   const { source, documents, resolvers, subschemas } = added;
   const isEmpty = documents.length + resolvers.length + subschemas.length === 0;
   const schema = isEmpty ? served.schema : stitched(served, added, delegate);
   const mistakes = mistakesIn(served.schema, schema, added);
   if (mistakes.length > 0) throw new OperatorMistakes(source, mistakes);
-  const scopes = withAddedScopes(served.scopes, schema, requirementsOf(added));
-  if (isEmpty) return undefined;
+  const scopes = fieldScopes(schema, { ...served, requirements: requirementsOf(added) });
   return {
     ...served,
     schema,
     scopes,
-    subgraphSdl: () => served.subgraphSdl({ schema, scopes }),
+    subgraphSdl: () => subgraphSdl({ ...served, schema, scopes }),
     // What was added is not in the served schema, so an operation that needs it is not valid there. A root type that is
     // not there is no error of validation.
     touches: ({ document, operation }) =>
-      !served.schema.getRootType(operation.operation) ||
-      validate(served.schema, document).length > 0,
+      !isEmpty &&
+      (!served.schema.getRootType(operation.operation) ||
+        validate(served.schema, document).length > 0),
     plan: (planned) => addedPlan(schema, served, planned),
   };
 }

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { CriticalityLevel, diff, DiffRule } from '@graphql-inspector/core';
 import { buildSchema, lexicographicSortSchema, printSchema, type GraphQLSchema } from 'graphql';
 import type { Additions } from '../additions/additions.ts';
-import { withAdditions } from '../additions/with-additions.ts';
+import { withAdditions, type OfferedSchema } from '../additions/with-additions.ts';
 import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
 import { OperatorMistake } from '../errors.ts';
@@ -65,9 +65,8 @@ export function servedOffline(
   settings: SnapshotSettings,
   overrides: unknown,
   added?: Additions,
-): ServedSchema {
-  const served = serveSnapshot(snapshot, settings, overrides);
-  return withAdditions(served, added) ?? served;
+): OfferedSchema {
+  return withAdditions(serveSnapshot(snapshot, settings, overrides), added);
 }
 
 /** The kinds of change, the worst first, with what each means to callers as long as the snapshot stays the same. */

@@ -5,15 +5,9 @@ import { OperatorMistake } from '../errors.ts';
 import type { Additions } from '../additions/additions.ts';
 
 /** What a company adds to the gateway: the default export of gateway.config.ts. */
-export interface GatewayConfig {
+export interface GatewayConfig extends Omit<Additions, 'source'> {
   /** Plugins for Yoga and Envelop. Those that are false, null or undefined are left out. */
   readonly plugins?: readonly PluginOrNone[] | undefined;
-  /** Types and fields, as SDL, with the names that callers see. */
-  readonly typeDefs?: Additions['typeDefs'];
-  /** The resolvers of these fields, as `stitchSchemas` takes them. */
-  readonly resolvers?: Additions['resolvers'];
-  /** Further services, as `stitchSchemas` takes them. */
-  readonly subschemas?: Additions['subschemas'];
 }
 
 // As Yoga declares it: a plugin may require a special context, which the type of a list cannot express.
@@ -21,9 +15,7 @@ export interface GatewayConfig {
 type PluginOrNone = Plugin | {} | false | null | undefined;
 
 /** What a company adds, checked as far as this is possible without the schema. */
-export interface CheckedConfig extends Omit<GatewayConfig, 'plugins'> {
-  /** The name of the file, for messages. */
-  readonly source: string;
+export interface CheckedConfig extends Additions {
   readonly plugins: readonly Plugin[];
 }
 

@@ -11,8 +11,8 @@ import { createCall, type CallParts, type CallVariables } from './call.ts';
 
 export interface EngineParts extends CallParts {
   readonly served: ServedSchema;
-  /** The schema that callers see, for introspection and routers. Default: the served one. */
-  readonly offered?: Pick<ServedSchema, 'schema' | 'subgraphSdl'> | undefined;
+  /** The schema that callers see, for introspection and routers. */
+  readonly offered: Pick<ServedSchema, 'schema'> & { readonly subgraphSdl: () => string };
   readonly config: EngineConfig;
   readonly clock: Clock;
   /** Names the token set in use. With another one the lists may be different. */
@@ -40,7 +40,7 @@ export type Shared = ReturnType<typeof createShared>;
 
 /** What all plans are compiled with, and what all calls share: the schema with its names, and the state of the lists. */
 export function createShared(parts: EngineParts) {
-  const { served, offered = served, telemetry } = parts;
+  const { served, offered, telemetry } = parts;
   const { mutations, connectionMax } = parts.config;
   const { upstream, upstreamType } = served;
   let lists = createLists(parts);

@@ -18,28 +18,6 @@ import { fieldAt, objectTypesIn, objectTypesOf, type DerivedField } from './deri
  */
 export type ScopesByPlace = ReadonlyMap<string, readonly string[]>;
 
-/** Returns the scopes that adapters.json gives to types and fields; derived fields have those of what they read. */
-export function fieldScopes(
-  schema: GraphQLSchema,
-  { fields, types }: Overrides,
-  derived: readonly DerivedField[],
-): ScopesByPlace {
-  const written = new Map<string, readonly string[]>();
-  for (const [place, { scope }] of [...Object.entries(fields), ...Object.entries(types)]) {
-    if (scope !== undefined) written.set(place, [scope]);
-  }
-  const places = new Map(written);
-  for (const { parent, name, reads } of derived) {
-    add(
-      places,
-      `${parent}.${name}`,
-      reads.flatMap((place) => written.get(place) ?? []),
-    );
-  }
-  addReturned(places, schema);
-  return places;
-}
-
 /** What a field requires that a company adds. Its value is made of it. */
 export interface Requirement {
   readonly type: string;
@@ -47,19 +25,33 @@ export interface Requirement {
   readonly selectionSet: string;
 }
 
+interface Scoped {
+  readonly overrides: Overrides;
+  readonly derived: readonly DerivedField[];
+  readonly requirements: readonly Requirement[];
+}
+
 /**
- * Adds the scopes of what a company adds: a field with requirements has those of all that it requires.
+ * Returns the scopes that adapters.json gives to types and fields. Derived fields have those of what they read, added
+ * ones those of all that they require.
  *
+ * @param schema with what a company adds
  * @throws OperatorMistakes about adapters.json
  */
-export function withAddedScopes(
-  scopes: ScopesByPlace,
+export function fieldScopes(
   schema: GraphQLSchema,
-  requirements: readonly Requirement[],
+  { overrides: { fields, types }, derived, requirements }: Scoped,
 ): ScopesByPlace {
-  checkPlaces(scopes, schema);
-  const places = new Map(scopes);
-  if (places.size === 0) return places;
+  const written = new Map<string, readonly string[]>();
+  for (const [place, { scope }] of [...Object.entries(fields), ...Object.entries(types)]) {
+    if (scope !== undefined) written.set(place, [scope]);
+  }
+  checkPlaces(written, schema);
+  const places = new Map(written);
+  for (const { parent, name, reads } of derived) {
+    const ofReads = reads.flatMap((place) => written.get(place) ?? []);
+    add(places, `${parent}.${name}`, ofReads);
+  }
   addReturned(places, schema);
   const required = requirements.map(({ type, field, selectionSet }) => ({
     place: `${type}.${field}`,
@@ -67,13 +59,10 @@ export function withAddedScopes(
   }));
   // A required field may be an added field too.
   for (let grows = true; grows;) {
-    const grown = required.map(({ place, fragment }) =>
-      add(
-        places,
-        place,
-        usesIn(schema, places, fragment).map(({ scope }) => scope),
-      ),
-    );
+    const grown = required.map(({ place, fragment }) => {
+      const ofRequired = usesIn(schema, places, fragment).map(({ scope }) => scope);
+      return add(places, place, ofRequired);
+    });
     grows = grown.includes(true);
   }
   return places;
@@ -94,7 +83,6 @@ function add(
 
 /** Not at fields of interfaces: composition refuses scopes there, and copies those of their types. */
 function addReturned(places: Map<string, readonly string[]>, schema: GraphQLSchema): void {
-  if (places.size === 0) return;
   for (const type of objectTypesIn(schema)) {
     for (const field of Object.values(type.getFields())) {
       const returned = getNamedType(field.type).name;
@@ -172,7 +160,7 @@ function usesIn(schema: GraphQLSchema, places: ScopesByPlace, document: Document
  * @throws FORBIDDEN
  */
 export function enforceScopes(
-  uses: readonly ScopedUse[],
+  uses: readonly Pick<ScopedUse, 'scope' | 'place'>[],
   caller: { readonly scopes: ReadonlySet<string> } | undefined,
 ): void {
   if (!caller) return;

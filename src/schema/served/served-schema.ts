@@ -2,7 +2,7 @@ import type { Executor } from '@graphql-tools/utils';
 import { wrapSchema } from '@graphql-tools/wrap';
 import { assertValidSchema, concatAST, extendSchema, parse, type GraphQLSchema } from 'graphql';
 import { deriveLists, findLists } from '../derivation/lists.ts';
-import { checkOverrides, readOverrides } from '../derivation/overrides.ts';
+import { checkOverrides, readOverrides, type Overrides } from '../derivation/overrides.ts';
 import { byIdFields, deriveEntities } from '../derivation/records.ts';
 import {
   isPage,
@@ -13,11 +13,9 @@ import {
   type Notes,
 } from '../derived.ts';
 import { derivedFields, derivedSdl } from '../derived-fields.ts';
-import { fieldScopes, type ScopesByPlace } from '../field-scopes.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
 import { servedNames, type ServedNames } from '../names.ts';
 import { readSnapshot } from '../snapshot.ts';
-import { subgraphSdl } from './subgraph-sdl.ts';
 
 export interface ServedSchema extends ServedNames, Notes {
   readonly schema: GraphQLSchema;
@@ -33,10 +31,8 @@ export interface ServedSchema extends ServedNames, Notes {
   readonly entities: readonly Entity[];
   /** All fields that the gateway adds to the service's schema. */
   readonly derived: readonly DerivedField[];
-  /** The scopes that fields need. `withAdditions` checks their places: a company may add some. */
-  readonly scopes: ScopesByPlace;
-  /** Writes the SDL from which a supergraph is composed. @param offered what callers see; default: this schema */
-  readonly subgraphSdl: (offered?: Pick<ServedSchema, 'schema' | 'scopes'>) => string;
+  /** What adapters.json says. The places of its scopes are not checked: a company may add them. */
+  readonly overrides: Overrides;
 }
 
 /** The mutations that callers may use: none, all, or these fields of the upstream. */
@@ -91,7 +87,6 @@ export function serveSnapshot(
   const schema = extendSchema(wrapped, concatAST(added), { assumeValidSDL: true });
   schema.description = snapshot.description;
   assertValidSchema(schema);
-  const scopes = fieldScopes(schema, adapted, derived);
   return {
     ...names,
     ...notes,
@@ -101,8 +96,7 @@ export function serveSnapshot(
     adapters,
     entities,
     derived,
-    scopes,
-    subgraphSdl: (offered = { schema, scopes }) => subgraphSdl({ ...offered, entities, pageInfo }),
+    overrides: adapted,
   };
 }
 

@@ -35,6 +35,5 @@ interface OfflineParts {
 /** The schema that is served for a schema of the service, without a gateway. */
 export function servedOffline(sdl: string, { prefix, overrides }: OfflineParts = {}) {
   const settings = readConfig({}, 'server');
-  const served = servedOnce(sdl, { ...settings, schemaPrefix: prefix }, overrides);
-  return withAdditions(served) ?? served;
+  return withAdditions(servedOnce(sdl, { ...settings, schemaPrefix: prefix }, overrides));
 }
