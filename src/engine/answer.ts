@@ -36,43 +36,32 @@ export function errorsBelow(path: Path, errors: readonly AnswerError[]): AnswerE
  * is never in memory as a tree of objects.
  */
 export class JsonText {
-  /** The value, or, of a list in parts, some of its elements each, with commas between them. */
-  readonly #parts: readonly Piece[];
-  readonly #isList: boolean;
+  /** The value is what they say in a row. */
+  readonly pieces: readonly Piece[];
 
-  private constructor(parts: readonly Piece[], isList: boolean) {
-    this.#parts = parts;
-    this.#isList = isList;
+  private constructor(pieces: readonly Piece[]) {
+    this.pieces = pieces;
   }
 
   static of(text: string): JsonText {
-    return new JsonText([text], false);
+    return new JsonText([text]);
   }
 
   /** @param parts some elements each, with commas between them; none is empty */
-  static ofList(parts: readonly Piece[]): JsonText {
-    return new JsonText(parts, true);
-  }
-
-  /** The value is what they say in a row. */
-  get pieces(): readonly Piece[] {
-    if (!this.#isList) return this.#parts;
-    const pieces: Piece[] = ['['];
-    for (const [at, part] of this.#parts.entries()) {
-      if (at > 0) pieces.push(',');
-      pieces.push(part);
-    }
-    pieces.push(']');
-    return pieces;
+  static ofList(parts: readonly Buffer[]): JsonText {
+    const separated = parts.flatMap((part, at) => (at === 0 ? [part] : [',', part]));
+    return new JsonText(['[', ...separated, ']']);
   }
 
   /** Makes the value, a part of a list in each turn of the event loop: others get theirs in between. */
   async parse(): Promise<unknown> {
-    if (!this.#isList) return parseExactly(String(this.#parts[0]));
+    const [text] = this.pieces;
+    if (this.pieces.length === 1) return parseExactly(text as string);
     const elements: unknown[] = [];
-    for (const part of this.#parts) {
+    const parts = this.pieces.filter((piece) => typeof piece !== 'string');
+    for (const part of parts) {
       for (const element of parseExactly(`[${String(part)}]`) as unknown[]) elements.push(element);
-      if (this.#parts.length > 1) await nextTurn();
+      if (parts.length > 1) await nextTurn();
     }
     return elements;
   }

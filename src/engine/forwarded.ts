@@ -1,65 +1,40 @@
-import { isNonNullType, type GraphQLObjectType } from 'graphql';
+import type { GraphQLObjectType } from 'graphql';
 import type { UpstreamAnswer } from '../upstream/request.ts';
-import { errorsBelow, type Answer } from './answer.ts';
+import type { Answer } from './answer.ts';
 import type { Call } from './call.ts';
 import { compileMend, mended } from './mend.ts';
 import { rootPart, type PreparedOperation } from './prepared-operation.ts';
-import { selectedNow, type SelectedField } from './selected-fields.ts';
-import { failed, readServiceAnswer, type ServiceAnswer } from './service-answer.ts';
+import type { SelectedField } from './selected-fields.ts';
+import { readServiceAnswer, type ServiceAnswer } from './service-answer.ts';
 import { serviceRequest } from './service-request.ts';
 import type { Shared } from './shared.ts';
 
 /**
  * Compiles the fields of an operation that the service answers itself: one request, as the caller wrote them.
  *
- * @param all the fields of the root @param fields those of them that need the service
- * @returns answers the whole operation if the service answers every field of it
+ * @param isWhole whether the service answers every field of the operation, so that its answer is the whole one
  */
 export function forwardedFields(
   shared: Shared,
   prepared: PreparedOperation,
   root: GraphQLObjectType,
-  all: readonly SelectedField[],
   fields: readonly SelectedField[],
+  isWhole: boolean,
 ): (call: Call) => Promise<Answer> {
   const mending = compileMend(shared, prepared, [root], fields);
-  const isWhole = all.every((field) => fields.includes(field) || field.name === '__typename');
   const part = isWhole ? prepared : rootPart(prepared, fields);
-  const { selections } = part.definition.selectionSet;
-  const request = serviceRequest(shared.served, part, selections);
+  const request = serviceRequest(shared.served, part, part.definition.selectionSet.selections);
 
-  const parsed = async (call: Call, answered: UpstreamAnswer): Promise<Answer> => {
+  return async (call) => {
+    const answered = await call.ask(request.outgoing(call.variables.sent), request.pages);
+    call.hold(answered, answered.bytes.length);
+    if (isWhole && !mending && answered.isPlainData) return new PlainData(answered);
     const answer = readServiceAnswer(answered);
     if (!mending) {
       return { ...answer, bytes: answer.errors.length === 0 ? answered.bytes : undefined };
     }
     const inside = answer.data ? await mended(mending, answer.data, call) : [];
     return { ...answer, errors: [...answer.errors, ...inside] };
-  };
-  /** The request failed: the error is reported once, at the first field. */
-  const withoutAnswer = ({ variables: { values } }: Call, thrown: unknown): Answer => {
-    const [first, ...others] = selectedNow(fields, values);
-    const isNull = [first!, ...others].some(({ name }) =>
-      isNonNullType(root.getFields()[name]!.type),
-    );
-    const data = selectedNow(all, values).map(({ key, name }) => {
-      return [key, name === '__typename' ? root.name : null] as const;
-    });
-    return {
-      data: isNull ? null : Object.fromEntries(data),
-      errors: errorsBelow([first!.key], failed(thrown).errors),
-    };
-  };
-
-  return async (call) => {
-    try {
-      const answered = await call.ask(request.outgoing(call.variables.sent), request.pages);
-      call.hold(answered, answered.bytes.length);
-      if (isWhole && !mending && answered.isPlainData) return new PlainData(answered);
-      return await parsed(call, answered);
-    } catch (thrown) {
-      return withoutAnswer(call, thrown);
-    }
   };
 }
 

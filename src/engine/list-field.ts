@@ -18,7 +18,7 @@ import type { NestedFiller, PreparedOperation } from './prepared-operation.ts';
 import { argumentsOf, selectionsBelow, type SelectedField } from './selected-fields.ts';
 import { failed } from './service-answer.ts';
 import type { Shared } from './shared.ts';
-import type { Part } from './stream.ts';
+import type { Increment } from './stream.ts';
 
 /** An `all…` or `…Connection` field of an operation. Compiled once, answered in every call. */
 export class ListField implements NestedFiller {
@@ -55,19 +55,32 @@ export class ListField implements NestedFiller {
       : this.#collect(list, call);
   }
 
-  /** Drains a list of the root page by page, as fast as the parts are taken. */
-  async *parts(call: Call): AsyncGenerator<Part, void, undefined> {
-    const list = this.#open(call);
-    const cursorOf = cursorsOf(list.nameInCursors);
+  get key(): string {
+    return this.#field.key;
+  }
+
+  /** Drains a list of the root page by page, as fast as the increments are taken. An error ends it. */
+  async *increments(
+    call: Call,
+    label: string | undefined,
+  ): AsyncGenerator<Increment, void, undefined> {
+    const { key } = this;
     let drained = 0;
-    for await (const page of this.#drain(list, call, { isStream: true })) {
-      const count = page.offsets.length;
-      if (count === 0) continue;
-      const errors = errorsIn(page, drained);
-      drained += count;
-      const resumeAfter = cursorOf(endOf(page)!);
-      const items = [page.page.records.take(page.offsets)];
-      yield { count, items, errors, extensions: { resumeAfter } };
+    try {
+      const list = this.#open(call);
+      const cursorOf = cursorsOf(list.nameInCursors);
+      for await (const walked of this.#drain(list, call, { isStream: true })) {
+        const { page, offsets } = walked;
+        if (offsets.length === 0) continue;
+        const items = [page.records.take(offsets)];
+        const errors = errorsBelow([key], errorsIn(walked, drained));
+        const extensions = { resumeAfter: cursorOf(endOf(walked)!) };
+        yield { path: [key, drained], label, items, errors, extensions };
+        drained += offsets.length;
+      }
+    } catch (error) {
+      const errors = errorsBelow([key], failed(error).errors);
+      yield { path: [key, drained], label, items: undefined, errors };
     }
   }
 

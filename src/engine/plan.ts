@@ -67,10 +67,10 @@ export function compile(
   const ofService = fields.filter(
     ({ key, name }) => !derived.has(key) && name !== '__typename' && !isLocal(name),
   );
+  // Beside derived fields, skipped or not, its `__typename` is not requested.
+  const isWhole = derived.size === 0 && !local;
   const forward =
-    ofService.length > 0
-      ? forwardedFields(shared, prepared, root, fields, ofService)
-      : () => undefined;
+    ofService.length > 0 ? forwardedFields(shared, prepared, root, ofService, isWhole) : undefined;
 
   /** The lists with a `@stream`, whatever its condition is. */
   const streamable = fields.filter(
@@ -81,19 +81,22 @@ export function compile(
 
   /** @param streamed the keys of lists whose records are sent later: they are empty here */
   const answer = async (call: Call, streamed?: ReadonlySet<string>): Promise<Answer> => {
-    const { values } = call.variables;
-    const selected = selectedNow(fields, values);
+    const selected = selectedNow(fields, call.variables.values);
     const running = new Map(
       selected.flatMap(({ key }) => {
         const field = derived.get(key);
         return field && !streamed?.has(key) ? [[key, field.answer(call).catch(failed)]] : [];
       }),
     );
-    const isForwarded = ofService.some((field) => selected.includes(field));
-    const forwarded = isForwarded ? forward(call) : undefined;
-    // Beside derived fields, skipped or not, its `__typename` is not requested.
-    if (derived.size === 0 && !local && forwarded) return forwarded;
-    const service = await forwarded;
+    const first = selected.find((field) => ofService.includes(field));
+    let service: Answer | undefined;
+    try {
+      service = first && (await forward?.(call));
+      if (isWhole && service) return service;
+    } catch (thrown) {
+      // The request failed: the error is reported once, at the first field.
+      service = { data: {}, errors: errorsBelow([first!.key], failed(thrown).errors) };
+    }
     const locals = local?.(call);
     const errors: AnswerError[] = [...(service?.errors ?? [])];
     const data: Record<string, unknown> = {};
@@ -103,10 +106,10 @@ export function compile(
       if (value) {
         errors.push(...errorsBelow([key], value.errors));
         data[key] = value.value;
-        isNull ||= value.value === null && isNonNullType(root.getFields()[name]!.type);
       } else if (streamed?.has(key)) data[key] = [];
       else if (name === '__typename') data[key] = root.name;
       else data[key] = locals?.[key] ?? service?.data?.[key] ?? null;
+      isNull ||= data[key] === null && isNonNullType(root.getFields()[name]?.type);
     }
     return { data: isNull ? null : data, errors, extensions: service?.extensions };
   };
@@ -128,10 +131,10 @@ export function compile(
       const { values } = call.variables;
       const streams = selectedNow(streamable, values).flatMap(({ key, uses }) => {
         const stream = uses.map(({ node }) => streamAt(node, values)).find((each) => each);
-        return stream ? [{ key, list: derived.get(key) as ListField, ...stream }] : [];
+        return stream ? [{ list: derived.get(key) as ListField, ...stream }] : [];
       });
       if (streams.length === 0) return undefined;
-      const streamed = new Set(streams.map(({ key }) => key));
+      const streamed = new Set(streams.map(({ list }) => list.key));
       return streamOperation(streams, call, () => answer(call, streamed));
     },
   };

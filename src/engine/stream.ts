@@ -1,6 +1,5 @@
-import { errorsBelow, type Answer, type AnswerError, type Path, type Piece } from './answer.ts';
+import type { Answer, AnswerError, Path, Piece } from './answer.ts';
 import type { Call } from './call.ts';
-import { failed } from './service-answer.ts';
 
 /** One payload of an answer in parts (the proposal of incremental delivery of 2022-08-24). */
 export interface Payload {
@@ -22,15 +21,11 @@ export interface Increment {
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
-/** A page of a list. The paths of its errors begin at the list. */
-export interface Part extends Omit<Increment, 'path' | 'label'> {
-  /** The number of its records. */
-  readonly count: number;
-}
-
 interface StreamedList {
-  readonly key: string;
-  readonly list: { parts(call: Call): AsyncGenerator<Part, void, undefined> };
+  readonly list: {
+    /** Yields the records page by page. An error ends the list. */
+    increments(call: Call, label: string | undefined): AsyncGenerator<Increment, void, undefined>;
+  };
   readonly label: string | undefined;
 }
 
@@ -48,27 +43,8 @@ export async function* streamOperation(
   const first = await answerOthers();
   yield { first, hasNext: Boolean(first.data) };
   if (!first.data) return;
-  for (const stream of streams) {
-    for await (const increment of incrementsOf(stream, call)) {
-      yield { increment, hasNext: true };
-    }
+  for (const { list, label } of streams) {
+    for await (const increment of list.increments(call, label)) yield { increment, hasNext: true };
   }
   yield { hasNext: false };
-}
-
-/** Yields the records of a list, page by page. An error ends it. */
-async function* incrementsOf(
-  { key, list, label }: StreamedList,
-  call: Call,
-): AsyncGenerator<Increment, void, undefined> {
-  let sent = 0;
-  try {
-    for await (const { count, errors, ...part } of list.parts(call)) {
-      yield { ...part, path: [key, sent], label, errors: errorsBelow([key], errors) };
-      sent += count;
-    }
-  } catch (error) {
-    const errors = errorsBelow([key], failed(error).errors);
-    yield { path: [key, sent], label, items: undefined, errors };
-  }
 }

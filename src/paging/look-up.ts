@@ -8,7 +8,6 @@ import {
   placesOf,
   type Place,
 } from './page.ts';
-import { readPage } from './page-size.ts';
 import { positionsIn, type IndexedPage } from './page-index.ts';
 import type { SharedWalks, WalkReader } from './shared-walk.ts';
 import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
@@ -217,20 +216,18 @@ class LookUp<R> {
    * Reads what was a page of so many records when only ids were selected. Of the selection of the lookup the service may
    * give smaller pages, so this may take several.
    */
-  async #readPage(start: string | null, length: number): Promise<void> {
+  async #readPage(after: string | null, length: number): Promise<void> {
     const read: Place<R>[] = [];
-    this.#read.set(start, read);
-    let after = start;
-    do {
-      const page = await readPage(this.#list, after);
+    this.#read.set(after, read);
+    const records = Math.max(length, this.#list.size.limit);
+    for await (const { page } of walkList(this.#list, { after, records, readsAhead: false })) {
       for (const place of placesOf(page)) {
         read.push(place);
         const id = idOf(place);
         if (id !== null && this.missing.delete(id)) this.results.set(id, { place });
       }
-      if (!page.hasNextPage || page.endCursor === null || page.endCursor === after) return;
-      after = page.endCursor;
-    } while (read.length < length && this.missing.size > 0);
+      if (read.length >= length || this.missing.size === 0) return;
+    }
   }
 }
 
