@@ -4,10 +4,6 @@ import { GraphQLError } from 'graphql';
 type Meaning =
   /** The request is wrong, or its caller can handle the error: alerts do not count it. */
   | 'mistake'
-  /** The code of a refused request. Refusals with any other code get `BAD_USER_INPUT` and its status. */
-  | 'refusal'
-  /** Not caused by the request: requests for other pages will probably fail as well. */
-  | 'outage'
   /** Lasts until the cause is corrected: an export does not try again. */
   | 'lasting'
   /** The operation does not match the schema, or exceeds a limit: an export tries a smaller one. */
@@ -15,7 +11,8 @@ type Meaning =
 
 /** What a code means to the parts of the gateway, and what docs/reference.md says about it. */
 export interface Code {
-  readonly means: readonly Meaning[];
+  /** Default: nothing. */
+  readonly means?: readonly Meaning[];
   readonly when: string;
   readonly advice: string;
   /** Whether only the operator can help. Default: false. */
@@ -25,40 +22,36 @@ export interface Code {
 /** Every `extensions.code` that a caller can get, except the codes of the upstream's own errors. A closed list. */
 export const CODES = {
   UPSTREAM_UNREACHABLE: {
-    means: ['outage'],
     when: 'the recruiting service is unavailable',
     advice: 'try later, after `retryAfter` seconds where the error has them',
   },
   UPSTREAM_TIMEOUT: {
-    means: ['outage'],
     when: 'the recruiting service did not answer in time',
     advice: 'try later; request less at a time',
   },
   UPSTREAM_BAD_RESPONSE: {
-    means: ['refusal'],
     when: 'the response is not valid GraphQL, lacks a value, or does not match the schema snapshot',
     advice: 'leave the field out; report it to the operator',
   },
   UPSTREAM_RATE_LIMITED: {
-    means: ['outage'],
     when: 'the recruiting service limits the rate of requests',
     advice: 'try again after `retryAfter` seconds',
   },
   UPSTREAM_UNAUTHORIZED: {
-    means: ['outage', 'lasting'],
+    means: ['lasting'],
     when: 'the service rejects an access token that has not expired, or the request for a new one',
     advice:
       '`tokens check` shows whether it still does; [tokens.md](tokens.md#when-something-is-wrong)',
     isForOperator: true,
   },
   TOKENS_MISSING: {
-    means: ['outage', 'lasting'],
+    means: ['lasting'],
     when: 'no tokens were imported, or they were moved',
     advice: '[tokens.md](tokens.md#when-something-is-wrong)',
     isForOperator: true,
   },
   TOKENS_LOST: {
-    means: ['outage', 'lasting'],
+    means: ['lasting'],
     when: 'the refresh token does not work anymore',
     advice: '[tokens.md](tokens.md#when-the-tokens-are-lost)',
     isForOperator: true,
@@ -74,7 +67,6 @@ export const CODES = {
     advice: 'try later; report it to the service',
   },
   DRAIN_INTERRUPTED: {
-    means: [],
     when: 'a page in the middle of a drain could not be read',
     advice: '[two ways](#a-drain-that-ended-early)',
   },
@@ -89,38 +81,36 @@ export const CODES = {
     advice: 'correct the request',
   },
   UNAUTHENTICATED: {
-    means: ['mistake', 'refusal', 'lasting'],
+    means: ['mistake', 'lasting'],
     when: 'there is no credential, or it is not valid (status 401)',
     advice: 'send one; get a new one',
   },
   FORBIDDEN: {
-    means: ['mistake', 'refusal', 'lasting'],
+    means: ['mistake', 'lasting'],
     when: 'a mutation, text, host name or origin is not allowed; a scope is missing',
     advice: 'ask the operator for it',
   },
   RATE_LIMITED: {
-    means: ['mistake', 'refusal', 'outage'],
+    means: ['mistake'],
     when: '`PAGES_PER_MINUTE` or memory used up, too many requests wait, a record moves, or a token cannot be checked',
     advice: 'try again after `retryAfter` seconds',
   },
   OPERATION_TOO_COMPLEX: {
-    means: ['mistake', 'refusal', 'lasting', 'invalid'],
+    means: ['mistake', 'lasting', 'invalid'],
     when: 'over a limit of [callers.md](callers.md#limits), or the service refuses even a single record with these fields',
     advice: 'split the operation; request fewer fields',
   },
   PERSISTED_QUERY_NOT_FOUND: {
-    means: ['mistake', 'refusal', 'lasting'],
+    means: ['mistake', 'lasting'],
     when: 'no trusted document has the id or hash of the request',
     advice: 'clients send the text by themselves; otherwise, ask the operator to add the document',
   },
   PERSISTED_QUERY_NOT_SUPPORTED: {
-    means: ['mistake', 'refusal', 'lasting'],
+    means: ['mistake', 'lasting'],
     when: 'a request has only the hash of its text, and there are no trusted documents',
     advice: 'clients send the text by themselves; otherwise, send a `query`',
   },
   INTERNAL_SERVER_ERROR: {
-    // An outage, because the token store may fail.
-    means: ['refusal', 'outage'],
     when: 'a fault of the gateway, or its token store fails: the log says which',
     advice:
       'find the `id` of the error in the log, and report it with that entry; for the store: [tokens.md](tokens.md#when-something-is-wrong)',
@@ -135,7 +125,7 @@ export const ERROR_CODES = Object.keys(CODES) as readonly ErrorCode[];
 /** Whether a code has this meaning. False for codes that are not the gateway's. */
 export function means(code: unknown, meaning: Meaning): boolean {
   const known = knownCode(code);
-  return known !== 'OTHER' && (CODES[known] as Code).means.includes(meaning);
+  return known !== 'OTHER' && (CODES[known] as Code).means?.includes(meaning) === true;
 }
 
 /**

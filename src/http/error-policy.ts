@@ -2,9 +2,9 @@ import { GraphQLError, type ExecutionResult } from 'graphql';
 import type { Logger } from 'pino';
 import {
   codedError,
+  codeOf,
   errorsThrown,
   knownCode,
-  means,
   messageForCallers,
   OperatorError,
   type ErrorCode,
@@ -23,32 +23,29 @@ export function createErrorPolicy(log: Logger) {
   /** Requests for which an error for the operator is logged, in one line of each. */
   const reported = new WeakSet<Failing>();
 
-  const logged = (cause: unknown, { requestId }: Failing): string => {
-    log.error({ requestId, err: cause }, 'unexpected error');
+  /** Logs what callers must not read. @returns the id by which they report it */
+  const logged = (cause: unknown, exchange: Failing): string => {
+    const { requestId } = exchange;
+    const line = { requestId, err: cause };
+    if (!(cause instanceof OperatorError)) log.error(line, 'unexpected error');
+    else if (!reported.has(exchange)) {
+      reported.add(exchange);
+      log[cause.needsOperator ? 'error' : 'warn'](line, UNAVAILABLE);
+    }
     return requestId;
   };
 
-  /** Logs the message for the operator, and gives callers the id of the request. */
-  const ofOperator = (error: GraphQLError, origin: OperatorError, exchange: Failing) => {
-    const { requestId } = exchange;
-    if (!reported.has(exchange)) {
-      reported.add(exchange);
-      log[origin.needsOperator ? 'error' : 'warn']({ requestId, err: origin }, UNAVAILABLE);
-    }
-    const isItself = error.message === origin.message;
-    return withId(error, requestId, isItself ? messageForCallers(origin) : error.message);
-  };
-
   const masked = (error: unknown, exchange: Failing): GraphQLError => {
-    if (isForCallers(error)) {
-      const cause = causeOf(error);
-      if (cause instanceof OperatorError) return ofOperator(error, cause, exchange);
-      const isExpected = !(cause instanceof Error) || isForCallers(cause) || isAbort(cause);
-      return isExpected ? error : withId(error, logged(cause, exchange));
-    }
-    if (isAbort(error)) return codedError('INTERNAL_SERVER_ERROR', CANCELLED);
     const at = error instanceof GraphQLError ? error : undefined;
-    const id = logged(at?.originalError ?? error, exchange);
+    const thrown = thrownFirst(error);
+    // A drain that was interrupted says so to its caller, whatever interrupted it.
+    const isInterruption = codeOf(thrown) === ('DRAIN_INTERRUPTED' satisfies ErrorCode);
+    const cause = (isInterruption && (thrown as Error).cause) || thrown;
+    if (at && (isForCallers(cause) || (isInterruption && isAbort(cause)))) return at;
+    if (isAbort(cause)) return codedError('INTERNAL_SERVER_ERROR', CANCELLED);
+    const id = logged(cause, exchange);
+    if (at && isInterruption) return withId(at, id);
+    if (at && cause instanceof OperatorError) return withId(at, id, messageForCallers(cause));
     const code: ErrorCode = 'INTERNAL_SERVER_ERROR';
     return withMessage(at, `${UNEXPECTED}: ${id}`, { id, code });
   };
@@ -103,33 +100,28 @@ const CUT_OFF = 'An answer was cut off, because the rest of it could not be writ
 function coded(error: GraphQLError): GraphQLError {
   const { code } = error.extensions;
   if (code === 'INTERNAL_SERVER_ERROR') error.extensions['http'] ??= { status: 500, spec: true };
-  if (means(code, 'refusal')) return error;
+  const known = knownCode(code);
+  if (known !== 'OTHER' && known !== 'BAD_USER_INPUT') return error;
   Object.assign(error.extensions, { code: 'BAD_USER_INPUT' });
   error.extensions['http'] ??= { status: 400, spec: true };
   return error;
 }
 
-/** An error that the gateway or the service made for callers has only GraphQL errors as its originals. */
-function isForCallers(error: unknown): error is GraphQLError {
-  for (let inner: unknown = error; ;) {
-    // Yoga marks the errors that it makes of thrown strings and other values.
-    if (!(inner instanceof GraphQLError) || inner.extensions['unexpected'] === true) return false;
-    if (!inner.originalError) return true;
-    inner = inner.originalError;
-  }
+/** Returns what was thrown first: graphql-js and Yoga wrap it in GraphQL errors. */
+function thrownFirst(error: unknown): unknown {
+  let inner = error;
+  while (inner instanceof GraphQLError && inner.originalError) inner = inner.originalError;
+  return inner;
 }
 
-function isAbort(error: unknown): boolean {
-  const cause = error instanceof GraphQLError ? error.originalError : error;
-  return (cause as Error | undefined)?.name === 'AbortError';
+function isForCallers(cause: unknown): boolean {
+  if (!(cause instanceof GraphQLError) || cause instanceof OperatorError) return false;
+  // Yoga marks the errors that it makes of thrown strings and other values.
+  return cause.extensions['unexpected'] !== true;
 }
 
-/** Returns what was thrown first; of a drain that was interrupted, what interrupted it. */
-function causeOf(error: GraphQLError): unknown {
-  let origin: Error = error;
-  while (origin instanceof GraphQLError && origin.originalError) origin = origin.originalError;
-  const isInterruption = error.extensions['code'] === ('DRAIN_INTERRUPTED' satisfies ErrorCode);
-  return isInterruption ? origin.cause : origin;
+function isAbort(thrown: unknown): boolean {
+  return (thrown as Error | undefined)?.name === 'AbortError';
 }
 
 function withId(error: GraphQLError, id: string, message = error.message): GraphQLError {
@@ -143,12 +135,8 @@ function withId(error: GraphQLError, id: string, message = error.message): Graph
 function withMessage(
   at: GraphQLError | undefined,
   message: string,
-  extensions = at?.extensions,
+  extensions: Record<string, unknown>,
 ): GraphQLError {
-  const { nodes, path } = at ?? {};
-  return new GraphQLError(message, {
-    nodes: nodes ?? null,
-    path: path ?? null,
-    extensions: extensions ?? null,
-  });
+  const { nodes = null, path = null } = at ?? {};
+  return new GraphQLError(message, { nodes, path, extensions });
 }
