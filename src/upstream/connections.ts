@@ -75,7 +75,7 @@ export function openConnections(parts: ConnectionsParts) {
       controller?.abort(ABORTED);
     };
     const judge = judgeFor(token);
-    const read = (bytes?: Buffer) => judge({ ...answer, body: bytes }, clock.now());
+    const read = (bytes?: Buffer) => judge({ ...answer, body: bytes });
     const stopTimer = clock.timer(timeoutMs, () => stop(timedOut(timeoutMs)));
     signal.addEventListener('abort', leave);
     const headers = {

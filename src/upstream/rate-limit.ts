@@ -4,17 +4,13 @@
  * language.
  *
  * @param errors of an answer, in whatever form
- * @param now in ms
  * @returns undefined if no error does; otherwise the seconds to wait, undefined if the service stated none
  */
-export function limitIn(
-  errors: unknown,
-  now: number,
-): { readonly seconds: number | undefined } | undefined {
+export function limitIn(errors: unknown): { readonly seconds: number | undefined } | undefined {
   if (!Array.isArray(errors)) return undefined;
   const facts = errors.map((error) => membersOf(membersOf(error)['extensions']));
   const times = facts
-    .map(({ retryAfter, retry_after: underscored }) => secondsOf(retryAfter ?? underscored, now))
+    .map(({ retryAfter, retry_after: underscored }) => secondsOf(retryAfter ?? underscored))
     .filter((time) => time !== undefined);
   if (times.length > 0) return { seconds: Math.max(...times) };
   return facts.some(isLimit) ? { seconds: undefined } : undefined;
@@ -31,21 +27,9 @@ function membersOf(value: unknown): Members {
   return typeof value === 'object' && value !== null ? (value as Members) : {};
 }
 
-/** All three forms that a date may have in HTTP (RFC 9110, section 5.6.7) begin with the day of the week. */
-const HTTP_DATE = /^(mon|tue|wed|thu|fri|sat|sun)[a-z]*,? .*\d\d:\d\d:\d\d/i;
-
-/**
- * Seconds to wait, as a Retry-After header states them (RFC 9110, section 10.2.3), or a number; negative for a date in
- * the past, undefined for anything else.
- *
- * @param now in ms
- */
-export function secondsOf(stated: unknown, now: number): number | undefined {
-  if (typeof stated === 'number') return stated >= 0 ? stated : undefined;
-  if (typeof stated !== 'string') return undefined;
-  const text = stated.trim();
-  if (/^\d+$/.test(text)) return Number(text);
-  // Date.parse alone finds a date in nearly any text that contains a number.
-  const date = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(date) ? undefined : (date - now) / 1000;
+/** Seconds to wait, as a Retry-After header states them, or a number; undefined for anything else, a date included. */
+export function secondsOf(stated: unknown): number | undefined {
+  const isText = typeof stated === 'string' && /^\d+$/.test(stated);
+  const seconds = isText ? Number(stated) : stated;
+  return typeof seconds === 'number' && seconds >= 0 ? seconds : undefined;
 }

@@ -23,10 +23,10 @@ export const LARGEST_ANSWER = 8 * MEGABYTE;
  * @param token It is removed from everything that is passed on to callers and to logs. One that is written with JSON
  *   escapes is not recognized: access tokens need none.
  */
-export function answersTo(token: string): (answer: HttpAnswer, now: number) => Outcome {
+export function answersTo(token: string): (answer: HttpAnswer) => Outcome {
   // Both in one search: of two texts, V8 looks for the places where neither can begin, and takes a fifth of the time.
   const unusual = new RegExp(`"errors"|${RegExp.escape(token)}`);
-  return ({ status, headers, body }, now) => {
+  return ({ status, headers, body }) => {
     if (!body) return tooLarge();
     // A character for each byte: both are ASCII (of tokens: RFC 6750, section 2.1).
     const text = body.toString('latin1');
@@ -35,7 +35,7 @@ export function answersTo(token: string): (answer: HttpAnswer, now: number) => O
       return new UpstreamAnswer(status, body, false, true);
     }
     const passedOn = isUsual ? body : Buffer.from(text.replaceAll(token, '[removed]'), 'latin1');
-    return judge(status, headers, passedOn, now);
+    return judge(status, headers, passedOn);
   };
 }
 
@@ -44,22 +44,16 @@ function isObjectOfData(text: string): boolean {
   return text.startsWith('{"data":{') && /\}\s*$/.test(text.slice(-3));
 }
 
-/** @param now in ms */
-function judge(
-  status: number,
-  headers: HttpAnswer['headers'],
-  bytes: Buffer,
-  now: number,
-): Outcome {
+function judge(status: number, headers: HttpAnswer['headers'], bytes: Buffer): Outcome {
   const json = parse(bytes);
   if (status === 401 || status === 403) return refusal(status, json?.['detail']);
-  const stated = secondsOf(headers['retry-after'], now);
+  const stated = secondsOf(headers['retry-after']);
   if (status === 429) return rateLimited(stated);
   const { data, errors } = json ?? {};
   const isAnswer = isGraphQL(data, errors);
   const answer = isAnswer ? new UpstreamAnswer(status, bytes, isFilled(errors)) : undefined;
   // What was answered beside limited fields must not be lost with them.
-  const limit = hasValues(data) ? undefined : limitIn(errors, now);
+  const limit = hasValues(data) ? undefined : limitIn(errors);
   if (answer && limit) return rateLimited(limit.seconds ?? stated);
   if (status >= 500) return { ...unavailable(status, stated), answer };
   return answer ?? notGraphQL(status);
@@ -103,7 +97,6 @@ function tooLarge(): Failure {
   );
 }
 
-/** @param seconds as for `rateLimited` */
 function unavailable(status: number, seconds: number | undefined): Failure {
   const failure = unusable(`it has status ${status}. Try again later.`);
   return { ...failure, isTemporary: true, retryAfterMs: seconds && seconds * 1000 };
@@ -124,7 +117,7 @@ export function notGraphQL(status: number): Failure {
   return { kind: 'failure', error };
 }
 
-/** @param seconds negative for a date in the past, undefined if the service stated none */
+/** @param seconds undefined if the service stated none */
 function rateLimited(seconds: number | undefined): Failure {
   const retryAfter = seconds === undefined ? null : Math.max(1, Math.ceil(seconds));
   return {

@@ -70,7 +70,7 @@ export interface Failure {
   readonly isTemporary?: boolean;
   /** Whether nothing was sent. Default: no. */
   readonly isUnsent?: boolean;
-  /** The least wait before it is sent again, if the service stated one, ms; negative for a time in the past. */
+  /** The least wait before it is sent again, if the service stated one, ms. */
   readonly retryAfterMs?: number | undefined;
   /** The service refused the token. After a 401, a newer one may help. */
   readonly refusal?: { readonly status: 401 | 403; readonly detail: string };

@@ -50,7 +50,7 @@ test('the breaker opens when connections break, refuses requests, and closes whe
 
 function read(status: number, body: string): Outcome {
   const answered = { status, headers: {}, body: Buffer.from(body) };
-  const outcome = answersTo('of the gateway')(answered, 0);
+  const outcome = answersTo('of the gateway')(answered);
   return outcome;
 }
 

@@ -105,7 +105,7 @@ test.each<[status: number, words: RegExp, bodies?: readonly (Buffer | string)[]]
   (status, words, bodies = BODIES) => {
     for (const said of bodies) {
       const answer = { status, headers: {}, body: Buffer.from(said) };
-      const outcome = answersTo('of the gateway')(answer, 0);
+      const outcome = answersTo('of the gateway')(answer);
       const failure = outcome as Failure;
       const { error, isTemporary = false } = failure;
       expect(`${String(error.extensions['code'])} ${error.message}`).toMatch(words);
