@@ -126,9 +126,8 @@ export async function listen(
       await nextTurn();
       closing = true;
       const deadline = setTimeout(() => server.closeAllConnections(), patienceMs);
-      const all = Promise.all(acceptors.map(closed));
-      server.closeIdleConnections();
-      await all;
+      // It closes idle connections, too, and waits for the others.
+      await Promise.all(acceptors.map(closed));
       clearTimeout(deadline);
     },
   };
@@ -167,8 +166,8 @@ async function listening(
 }
 
 /** Accepts no connections any more, and waits for the end of those that are open. */
-function closed(acceptor: NetServer): Promise<void> {
-  return new Promise((resolve) => void acceptor.close(() => resolve()));
+async function closed(acceptor: NetServer): Promise<void> {
+  await once(acceptor.close(), 'close');
 }
 
 function hostInUrl(host: string): string {

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { GraphQLError } from 'graphql';
 import { badRequest, codedError } from '../errors.ts';
-import { BodyParts, noRoom, type BodyLimits, type ByteLimit } from '../memory/byte-limit.ts';
+import { BodyParts, noRoom, type ByteLimit } from '../memory/byte-limit.ts';
 import { parseSent } from '../operations/variables.ts';
 import { CALLER_LEFT, type Exchange } from './exchange.ts';
 import type { Params } from './operation.ts';
@@ -20,7 +20,6 @@ interface ParamsParts {
  * make a browser send one, even with a mutation, without the preflight that CORS requires for JSON.
  */
 export function createReadParams({ maxBodyBytes, maxRequests, bodies }: ParamsParts) {
-  const limits = { each: maxBodyBytes, all: bodies };
   let inFlight = 0;
   const enter = (exchange: Exchange): void => {
     // One that is refused counts too: its refusal may wait for a reader.
@@ -32,7 +31,7 @@ export function createReadParams({ maxBodyBytes, maxRequests, bodies }: ParamsPa
   return async (exchange: Exchange): Promise<Params> => {
     if (exchange.method === 'POST') {
       checkType(exchange.header('content-type') ?? '');
-      const text = await readText(exchange, limits);
+      const text = await readText(exchange, new BodyParts(maxBodyBytes, bodies));
       enter(exchange);
       return paramsIn(text);
     }
@@ -49,8 +48,7 @@ function checkType(type: string): void {
   throw codedError('BAD_USER_INPUT', OTHER_TYPE, { extensions: { http: { status: 415 } } });
 }
 
-async function readText({ node, fetched }: Exchange, limits: BodyLimits): Promise<string> {
-  const parts = new BodyParts(limits);
+async function readText({ node, fetched }: Exchange, parts: BodyParts): Promise<string> {
   try {
     if (node) await arrived(node.req, parts);
     else for await (const part of fetched?.body ?? []) parts.add(part);

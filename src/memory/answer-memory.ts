@@ -26,10 +26,9 @@ export class AnswerMemory {
     const held = new Set<object>();
     let bytesHeld = 0;
     let uncounted = 0;
-    let isReleased = false;
     return {
       hold: (text, bytes) => {
-        if (isReleased || held.has(text)) return;
+        if (held.has(text)) return;
         uncounted += bytes;
         if (uncounted <= UNCOUNTED) return;
         const known = this.#shared.get(text);
@@ -43,7 +42,6 @@ export class AnswerMemory {
         else this.#shared.set(text, { bytes, holders: 1 });
       },
       release: () => {
-        isReleased = true;
         for (const text of held) this.#letGo(text);
         held.clear();
       },

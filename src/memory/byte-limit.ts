@@ -54,34 +54,33 @@ function tooLarge(maxBytes: number): GraphQLError {
   return codedError('BAD_USER_INPUT', message, { extensions: { http: { status: 413 } } });
 }
 
-/** The bytes of arriving bodies that may be in memory. */
-export interface BodyLimits {
-  readonly each: number;
-  readonly all: ByteLimit;
-}
-
 /**
  * Collects the parts of a body in one buffer, which doubles when it is full. The parts themselves are not kept: a body
  * may arrive in parts of one byte, each an object of some hundred bytes that keeps what else was read with it.
  */
 export class BodyParts {
-  readonly #limits: BodyLimits;
+  readonly #max: number;
+  readonly #all: ByteLimit;
   #buffer: Buffer = EMPTY;
   #size = 0;
 
-  constructor(limits: BodyLimits) {
-    this.#limits = limits;
+  /** @param max bytes of this body @param all counts all bodies */
+  constructor(max: number, all: ByteLimit) {
+    this.#max = max;
+    this.#all = all;
   }
 
-  /** @throws BAD_USER_INPUT if the body is too large; RATE_LIMITED if other bodies use the memory that it needs; TypeError if a caller of `fetch` passed something other than bytes */
+  /**
+   * @throws BAD_USER_INPUT if the body is too large; RATE_LIMITED if other bodies use the memory that it needs;
+   *   TypeError if a caller of `fetch` passed something other than bytes
+   */
   add(part: Uint8Array): void {
     // Its length would be undefined, and would make the sum of all bodies NaN.
     if (!ArrayBuffer.isView(part)) throw new TypeError('A part of the body is not bytes.');
     const at = this.#size;
     this.#size += part.byteLength;
-    const { each, all } = this.#limits;
-    const mayGoOn = all.add(part.byteLength, this.#size);
-    if (this.#size > each) throw tooLarge(each);
+    const mayGoOn = this.#all.add(part.byteLength, this.#size);
+    if (this.#size > this.#max) throw tooLarge(this.#max);
     if (!mayGoOn) throw noRoom();
     if (this.#size > this.#buffer.length) {
       const larger = Buffer.allocUnsafeSlow(Math.max(this.#size, 2 * at));
@@ -98,7 +97,7 @@ export class BodyParts {
 
   /** Drops what has arrived. Call it when the body was read, or will not continue. */
   drop(): void {
-    this.#limits.all.remove(this.#size);
+    this.#all.remove(this.#size);
     this.#size = 0;
     this.#buffer = EMPTY;
   }

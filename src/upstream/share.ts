@@ -20,14 +20,17 @@ export function shareQueries(next: Send): Send {
     if (key.length > LONGEST_KEY) return next(request, sender);
     let shared = queries.get(key);
     if (!shared) {
-      const begun = new SharedQuery(() => {
-        if (queries.get(key) === begun) queries.delete(key);
-      });
+      const { priority, caller, cause } = sender;
+      const begun = new SharedQuery(
+        (signal) => next(request, { priority, caller, cause, signal }),
+        () => {
+          if (queries.get(key) === begun) queries.delete(key);
+        },
+      );
       queries.set(key, begun);
-      begun.send(next, request, sender);
       shared = begun;
     }
-    return shared.join(sender);
+    return shared.join(sender.signal);
   };
 
   async function mutate(request: OutgoingRequest, sender: Sender): Promise<Outcome> {
@@ -56,54 +59,42 @@ const LONGEST_KEY = 16_383;
  * next full collection.
  */
 class SharedQuery {
-  readonly #joined = new Set<Joined>();
   readonly #allLeft = new AbortController();
   readonly #onOver: () => void;
+  #outcome: Promise<Outcome> | undefined;
+  #waiting = 0;
 
   /** @param onOver called when it can no longer be joined */
-  constructor(onOver: () => void) {
+  constructor(send: (signal: AbortSignal) => Promise<Outcome>, onOver: () => void) {
     this.#onOver = onOver;
+    this.#outcome = send(this.#allLeft.signal);
   }
 
-  send(next: Send, request: OutgoingRequest, { priority, caller, cause }: Sender): void {
-    const everybody: Sender = { priority, caller, cause, signal: this.#allLeft.signal };
-    next(request, everybody).then(
-      (outcome) => this.#settle(({ resolve }) => resolve(outcome)),
-      (error: unknown) => this.#settle(({ reject }) => reject(error)),
-    );
+  join(signal: AbortSignal): Promise<Outcome> {
+    this.#waiting += 1;
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        this.#waiting -= 1;
+        if (this.#waiting === 0) {
+          this.#end();
+          this.#allLeft.abort(signal.reason);
+        }
+        reject(signal.reason as Error);
+      };
+      const over =
+        <T>(deliver: (value: T) => void) =>
+        (value: T) => {
+          signal.removeEventListener('abort', leave);
+          this.#end();
+          deliver(value);
+        };
+      signal.addEventListener('abort', leave);
+      this.#outcome!.then(over(resolve), over(reject));
+    });
   }
 
-  join(sender: Sender): Promise<Outcome> {
-    const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
-    const joined: Joined = { sender, resolve, reject, leave: () => this.#leave(joined) };
-    this.#joined.add(joined);
-    sender.signal.addEventListener('abort', joined.leave);
-    return promise;
-  }
-
-  #settle(deliver: (joined: Joined) => void): void {
+  #end(): void {
+    this.#outcome = undefined;
     this.#onOver();
-    for (const joined of this.#joined) {
-      joined.sender.signal.removeEventListener('abort', joined.leave);
-      deliver(joined);
-    }
-    this.#joined.clear();
   }
-
-  #leave(joined: Joined): void {
-    const { reason } = joined.sender.signal;
-    this.#joined.delete(joined);
-    if (this.#joined.size === 0) {
-      this.#onOver();
-      this.#allLeft.abort(reason);
-    }
-    joined.reject(reason);
-  }
-}
-
-interface Joined {
-  readonly sender: Sender;
-  readonly resolve: (outcome: Outcome) => void;
-  readonly reject: (reason: unknown) => void;
-  readonly leave: () => void;
 }

@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { parse } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { expect, onTestFinished, test } from 'vitest';
+import { createCall, type CallParts } from '../../src/engine/call.ts';
 import { AnswerMemory } from '../../src/memory/answer-memory.ts';
 import type { Reply, ServiceOptions } from '../service/service.ts';
 import { openBare, postBare, standstill } from '../support/clients/bare-client.ts';
@@ -273,13 +274,16 @@ test('nothing is held of what the program around the gateway executes, nor by it
 
 test('nothing counts of an answer whose caller has left, and what another shares with it still does', () => {
   const memory = new AnswerMemory(MEGABYTE);
-  const [page, late] = [{}, {}];
-  const [leaving, other] = [memory.open(), memory.open()];
-  for (const answer of [leaving, other]) answer.hold(page, 100_000);
-  leaving.release();
-  leaving.hold(late, 100_000);
+  const page = {};
+  const parts = { memory, config: { drainMaxItems: 1 } } as CallParts;
+  const origin = { address: '', cause: undefined, signal: new AbortController().signal };
+  const open = () => createCall(parts, { values: {}, sent: {} }, origin);
+  const [leaving, other] = [open(), open()];
+  for (const call of [leaving, other]) call.hold(page, 100_000);
+  leaving.end();
+  leaving.hold({}, 100_000);
   expect(memory.bytes).toBe(100_000);
-  other.release();
+  other.end();
   expect(memory.bytes).toBe(0);
 });
 
