@@ -22,27 +22,18 @@ interface Requesting<T> {
   readonly read: (placed: PlacedValue) => Promise<T>;
 }
 
-/** Several records in one request, each by a field of the service that returns it by its id. */
-interface ByIds {
-  /** The request for a number of records. */
-  request(records: number): ServiceRequest;
-  /**
-   * Requests records together, and singly if that fails as a whole: one bad id fails only itself then. The single
-   * requests cost nothing more.
-   *
-   * @param ids as JSON
-   */
-  load<T>(ids: readonly string[], requesting: Requesting<T>): Promise<readonly (T | Error)[]>;
-}
-
-/** @param selections of each record @param added further variables of the gateway */
+/**
+ * Compiles how several records are requested together, each by a field of the service that returns it by its id.
+ *
+ * @param selections of each record @param added further variables of the gateway
+ */
 export function compileByIds(
   { served }: Shared,
   prepared: PreparedOperation,
   { field, argument, result }: ByIdField,
   selections: readonly SelectionNode[],
   added: readonly VariableDefinitionNode[] = [],
-): ByIds {
+) {
   const { select, failureIn } = resultUnion(result, served.upstreamType);
   const requests = new Map<number, ServiceRequest>();
   const request = (records: number): ServiceRequest => {
@@ -59,8 +50,18 @@ export function compileByIds(
     return made;
   };
   return {
+    /** The request for a number of records. */
     request,
-    load: async (ids, requesting) => {
+    /**
+     * Requests records together, and singly if that fails as a whole: one bad id fails only itself then. The single
+     * requests cost nothing more.
+     *
+     * @param ids as JSON
+     */
+    load: async <T>(
+      ids: readonly string[],
+      requesting: Requesting<T>,
+    ): Promise<readonly (T | Error)[]> => {
       const answerTo = (some: readonly string[], cost: 0 | 1) => {
         const { pages, outgoing } = request(some.length);
         const keys = some.map((id, at) => [variableAt(at), JSON.parse(id) as unknown] as const);

@@ -54,27 +54,16 @@ interface NestedField {
  * @throws FORBIDDEN for a mutation that is switched off
  */
 export function prepareOperation(
-  shared: Shared,
+  { schema, derived, mutations }: Shared,
   document: DocumentNode,
   operation: OperationDefinitionNode,
 ): Omit<PreparedOperation, 'compileNested'> {
   const nested = new Map<FieldNode, NestedField>();
-  const only = onlyOperation(document, operation).document;
-  const rewritten = rewrite(shared, only, nested);
-  const definition = getOperationAST(rewritten, operation.name?.value)!;
-  return { definition, fragments: fragmentsOf(rewritten), nested };
-}
-
-function rewrite(
-  { schema, derived, mutations }: Shared,
-  document: DocumentNode,
-  nested: Map<FieldNode, NestedField>,
-): DocumentNode {
   const types = new TypeInfo(schema);
   const root = schema.getQueryType()!.name;
   const mutation = schema.getMutationType();
-  return visit(
-    document,
+  const rewritten: DocumentNode = visit(
+    onlyOperation(document, operation).document,
     visitWithTypeInfo(types, {
       Field: {
         enter: ({ name: { value: name } }) => {
@@ -96,6 +85,8 @@ function rewrite(
       },
     }),
   );
+  const definition = getOperationAST(rewritten, operation.name?.value)!;
+  return { definition, fragments: fragmentsOf(rewritten), nested };
 }
 
 /** The key under which the id of a parent is selected. It names the type: ids of two types may differ in theirs. */

@@ -16,7 +16,7 @@ import { isJsonObject } from './json.ts';
 import { listPages } from './list-pages.ts';
 import { compileMend, mended, nameWith } from './mend.ts';
 import type { PageRecords } from './page-records.ts';
-import { asQuery, type PreparedOperation } from './prepared-operation.ts';
+import type { PreparedOperation } from './prepared-operation.ts';
 import { selectedFields } from './selected-fields.ts';
 import { dataOf, readServiceAnswer, type PlacedValue } from './service-answer.ts';
 import type { Shared } from './shared.ts';
@@ -35,11 +35,10 @@ export function recordLoader(
   entity: Entity,
   selections: readonly SelectionNode[],
 ): LoadRecord {
-  const query = asQuery(prepared);
   const lookup = entity.lookup!;
   return lookup.kind === 'id'
-    ? recordsById(shared, query, entity, lookup, selections)
-    : recordsInList(shared, query, entity, lookup.adapter, selections);
+    ? recordsById(shared, prepared, entity, lookup, selections)
+    : recordsInList(shared, prepared, entity, lookup.adapter, selections);
 }
 
 const NO_RECORD: FieldValue = { value: null, errors: [] };

@@ -38,9 +38,9 @@ import type { ReadPage } from './page.ts';
  * Whether a page is proved to continue one that was read from an earlier cursor: no record is between them, and it has
  * records that the other page has not.
  *
- * @param behind the hash of the record that the cursor of `next` was made from; null: the start of the list
+ * @param behind the hash of the record that the cursor of `next` was made from; undefined: the start of the list
  */
-export function continues(next: ReadPage, page: ReadPage, behind: number | null): boolean {
+export function continues(next: ReadPage, page: ReadPage, behind: number | undefined): boolean {
   const { hashes, areUnique } = page.identities;
   const { hashes: head, areUnique: areNextUnique } = next.identities;
   if (!areUnique || !areNextUnique) return false;
@@ -50,5 +50,5 @@ export function continues(next: ReadPage, page: ReadPage, behind: number | null)
   for (let offset = 0; offset < shared; offset += 1) {
     if (hashes[at + offset] !== head[offset]) return false;
   }
-  return shared > 1 || (behind !== null && hashes.includes(behind));
+  return shared > 1 || (behind !== undefined && hashes.includes(behind));
 }

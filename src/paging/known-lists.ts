@@ -20,15 +20,9 @@ import type { PageIndex } from './page-index.ts';
 interface KnownTotal {
   readonly total: number;
   /** When its walk began, by `clock.elapsed()`. */
-  readonly since: number;
-}
-
-interface KnownIndex {
-  readonly index: PageIndex;
-  /** When its walk ended, by `clock.elapsed()`. */
-  readonly since: number;
-  /** Aborted when a mutation is sent. */
-  readonly outdated: AbortSignal;
+  readonly began: number;
+  /** When its walk ended. */
+  readonly ended: number;
 }
 
 /** The most totals kept: callers may send any number of filters, and each parent has its own nested list. */
@@ -53,7 +47,7 @@ export class KnownLists {
   readonly #keptMs: number;
   readonly #totals = new LRUCache<string, KnownTotal>({ max: MAX_TOTALS });
   /** An index that is too large by itself is not kept. */
-  readonly #indexes: LRUCache<string, KnownIndex> | undefined;
+  readonly #indexes: LRUCache<string, PageIndex>;
   /** The lists that are counted in the background. */
   readonly #counting = new Set<string>();
   #ending = new AbortController();
@@ -61,17 +55,17 @@ export class KnownLists {
   constructor({ clock, maxIds, totalSeconds }: KnownListsOptions) {
     this.#clock = clock;
     this.#keptMs = totalSeconds * 1000;
-    this.#indexes = maxIds === 0 ? undefined : new LRUCache({ maxSize: maxIds });
+    this.#indexes = new LRUCache({ maxSize: Math.max(1, maxIds) });
   }
 
   indexOf(list: string): PageIndex | undefined {
-    return this.#indexes?.get(list)?.index;
+    return this.#indexes.get(list);
   }
 
   /** Whether ids that are not in the index of the list are missing, because it was walked just now. */
   isComplete(list: string): boolean {
-    const { since = -Infinity, outdated } = this.#indexes?.get(list) ?? {};
-    return !outdated?.aborted && this.#clock.elapsed() - since < MISSING_MS;
+    const { ended = -Infinity } = this.#totals.get(list) ?? {};
+    return this.#indexes.has(list) && this.#clock.elapsed() - ended < MISSING_MS;
   }
 
   /**
@@ -83,8 +77,8 @@ export class KnownLists {
     list: string,
     renew: (signal: AbortSignal) => AsyncIterable<unknown>,
   ): number | undefined {
-    const { total, since = -Infinity } = this.#totals.get(list) ?? {};
-    const age = this.#clock.elapsed() - since;
+    const { total, began = -Infinity } = this.#totals.get(list) ?? {};
+    const age = this.#clock.elapsed() - began;
     if (age >= 2 * this.#keptMs) return undefined;
     if (age >= this.#keptMs && !this.#counting.has(list)) void this.#count(list, renew);
     return total;
@@ -95,17 +89,18 @@ export class KnownLists {
     const began = this.#clock.elapsed();
     const { signal: outdated } = this.#ending;
     return (total, index) => {
-      if (!outdated.aborted) this.#totals.set(list, { total, since: began });
-      this.#indexes?.delete(list);
+      if (outdated.aborted) this.#totals.delete(list);
+      else this.#totals.set(list, { total, began, ended: this.#clock.elapsed() });
+      this.#indexes.delete(list);
       if (!index) return;
       const size = index.reduce((sum, { hashes }) => sum + PAGE_COST + hashes.length, LIST_COST);
-      this.#indexes?.set(list, { index, since: this.#clock.elapsed(), outdated }, { size });
+      this.#indexes.set(list, index, { size });
     };
   }
 
   /**
-   * Forgets all totals, also those of walks that have begun, and which ids are missing: call it after a mutation, and at
-   * the end.
+   * Forgets all totals, also those of walks that have begun, and so which ids are missing: call it after a mutation, and
+   * at the end.
    */
   forget(): void {
     this.#ending.abort(WALK_LEFT);

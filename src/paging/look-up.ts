@@ -49,8 +49,6 @@ interface LookUpsOptions {
   readonly slots: WalkSlots;
 }
 
-type WalkedFor = Pick<IndexedPage, 'after' | 'hashes'>;
-
 /** One walk for records of unknown position, and one for records that were moved after the walk had met them. */
 const MAX_WALKS = 2;
 
@@ -58,7 +56,7 @@ const MAX_WALKS = 2;
 export class LookUps {
   readonly #options: LookUpsOptions;
   /** By the names of their lists, the pages of the last walk for a lookup. */
-  readonly #walked = new Map<string, WalkedFor[]>();
+  readonly #walked = new Map<string, IndexedPage[]>();
 
   constructor(options: LookUpsOptions) {
     this.#options = options;
@@ -79,7 +77,7 @@ export class LookUps {
     const isComplete = list.known.isComplete(list.name);
     if (index) {
       await lookUp.readAround(index);
-      await lookUp.read([{ after: null }, index.at(-1)!]);
+      await lookUp.read([{ after: null, hashes: [] }, index.at(-1)!]);
     }
     await lookUp.readAround(this.#walked.get(list.name) ?? []);
     const { missing, results } = lookUp;
@@ -98,7 +96,7 @@ export class LookUps {
     caller: LookUpCaller,
     walk: number,
   ): Promise<boolean> {
-    const walked: WalkedFor[] = [];
+    const walked: IndexedPage[] = [];
     let failure: { readonly error: unknown } | undefined;
     try {
       const pages = this.#join(list, caller, walk);
@@ -129,7 +127,7 @@ export class LookUps {
     pages: WalkedPages,
     list: string,
     ids: ReadonlySet<string>,
-    walked: WalkedFor[],
+    walked: IndexedPage[],
   ): Promise<void> {
     const { maxRecords } = this.#options;
     const unmet = new Set(Array.from(ids, identityHash));
@@ -169,7 +167,7 @@ class LookUp<R> {
    * @param options `isNew`: they were met just now, so a record without an id at the same place is the same one, which
    *   fails with these fields
    */
-  async readAround(pages: readonly WalkedFor[], { isNew = false } = {}): Promise<void> {
+  async readAround(pages: readonly IndexedPage[], { isNew = false } = {}): Promise<void> {
     if (isNew) this.#read.clear();
     const met = positionsIn(pages, this.missing);
     const pagesAt = (steps: readonly number[]) =>
@@ -191,7 +189,7 @@ class LookUp<R> {
   }
 
   /** Reads these pages, each once, if ids are missing. @returns the failures by the cursors of their pages */
-  async read(pages: readonly (Pick<WalkedFor, 'after'> & Partial<WalkedFor>)[]) {
+  async read(pages: readonly IndexedPage[]) {
     const failures = new Map<string | null, { readonly error: unknown }>();
     if (this.missing.size === 0) return failures;
     const unread = new Map(
@@ -200,7 +198,7 @@ class LookUp<R> {
     await Promise.all(
       Array.from(unread.values(), async ({ after, hashes }) => {
         try {
-          await this.#readPage(after, hashes?.length ?? 0);
+          await this.#readPage(after, hashes.length);
         } catch (error) {
           // Its records may be in other pages.
           if (error instanceof CursorRefusedError) return;

@@ -10,8 +10,6 @@ export type PageIndex = readonly IndexedPage[];
 export interface IndexedPage {
   /** The cursor with which the page was requested; null: the start of the list. */
   readonly after: string | null;
-  /** The hash of the record that this cursor was made from; null: the start of the list, or unknown. */
-  readonly behind: number | null;
   /**
    * The hashes of its records up to the start of the next page. The service may return more records for this cursor.
    */
@@ -20,7 +18,7 @@ export interface IndexedPage {
 
 /** Returns where records stood when the list was walked, as far as these pages know them. */
 export function positionsIn(
-  pages: readonly Pick<IndexedPage, 'hashes'>[],
+  pages: readonly IndexedPage[],
   ids: Iterable<string>,
 ): ReadonlyMap<string, { readonly page: number; readonly offset: number }> {
   const wanted = new Map(Array.from(ids, (id) => [identityHash(id), id]));
@@ -35,6 +33,11 @@ export function positionsIn(
     }
   }
   return positions;
+}
+
+/** Returns the hash of the record that the cursor of a page was made from; undefined: the start of the list. */
+export function hashBehind(index: PageIndex, page: number): number | undefined {
+  return index[page - 1]?.hashes.at(-1);
 }
 
 /** Builds the index of a walk of a whole list, page by page. */
@@ -54,8 +57,7 @@ export class IndexBuilder {
       // Of two pages that begin with the same record, the later one has the fresher cursor.
       if (own.length > 0) this.#pages.push({ ...last, hashes: own });
     }
-    const behind = this.#pages.at(-1)?.hashes.at(-1) ?? null;
-    this.#pages.push({ after, behind, hashes });
+    this.#pages.push({ after, hashes });
   }
 
   /** @returns undefined if some records have no unique id */

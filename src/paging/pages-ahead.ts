@@ -1,6 +1,6 @@
 import { continues } from './join.ts';
 import type { ReadPage } from './page.ts';
-import { OVERLAP, type PageIndex } from './page-index.ts';
+import { hashBehind, OVERLAP, type PageIndex } from './page-index.ts';
 
 /** Smaller pages would consist mostly of overlap, so they are read one after the other. */
 export const SMALLEST_LIMIT = 10;
@@ -51,7 +51,7 @@ export function readAhead<R>(pages: PageIndex, { after, concurrency, read }: Ahe
       if (met >= 0) requestNext(concurrency, records);
       for (const number of candidates(page)) {
         const next = await pageOf(number);
-        if (next && continues(next, page, pages[number]!.behind)) {
+        if (next && continues(next, page, hashBehind(pages, number))) {
           met = number;
           return next;
         }
@@ -83,9 +83,9 @@ export function readAhead<R>(pages: PageIndex, { after, concurrency, read }: Ahe
     const next = met + 1;
     let left = MAX_CANDIDATES;
     for (let number = next; number < pages.length && left > 0; number += 1) {
-      const { behind } = pages[number]!;
+      const behind = hashBehind(pages, number);
       const isNext = met >= 0 && number === next;
-      if (!isNext && (behind === null || !hashes.includes(behind))) continue;
+      if (!isNext && (behind === undefined || !hashes.includes(behind))) continue;
       yield number;
       left -= 1;
     }
