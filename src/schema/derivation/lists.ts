@@ -17,7 +17,6 @@ import {
 } from 'graphql';
 import {
   describeResult,
-  fieldAt,
   idOf,
   isPage,
   mayBePage,
@@ -30,27 +29,72 @@ import {
   type PagedField,
 } from '../derived.ts';
 import type { ServedNames } from '../names.ts';
-import type { FieldOverride, Overrides } from './overrides.ts';
+import type { Overrides } from './overrides.ts';
 import type { ByIdFields } from './records.ts';
 
-/** A field that returns several records, page by page or not. */
-interface FoundList {
-  /** For example `Query.persons`. */
-  readonly coordinate: string;
-  /** Otherwise the reason, as text, why nothing is derived from it. */
-  readonly verdict: PagedField | string;
+interface Deciding {
+  readonly overrides: Overrides['fields'];
+  /** By which the parents of nested lists are requested again. */
+  readonly byId: ByIdFields;
+  readonly names: ServedNames;
 }
 
 /**
- * Every list of the schema: those of the query root first, then the others, sorted by type.
+ * Decides what is derived from every list of the schema. If the upstream already has a field of that name, the field is
+ * not derived, and a warning says so.
  *
- * @param byId by which the parents of nested lists are requested again
+ * @param schema the upstream under served names, so with `PageInfo` already renamed
  */
-export function findLists(
+export function deriveLists(
   schema: GraphQLSchema,
-  overrides: Overrides['fields'],
-  byId: ByIdFields,
-): FoundList[] {
+  deciding: Deciding,
+  { reports, warnings }: Notes,
+): readonly Adapter[] {
+  const { names } = deciding;
+  const taken = new Set<string>();
+  return listsIn(schema).flatMap(([parent, field]) => {
+    const subject = `${parent.name}.${field.name}`;
+    const paged = judge(schema, parent, field, deciding);
+    if (typeof paged === 'string') {
+      reports.push({ subject, facts: {}, why: [`${paged}.`] });
+      return [];
+    }
+    const { reach } = paged;
+    const clashes: string[] = [];
+    /** Returns the name under which a field is derived; undefined if it is taken. */
+    const free = (usualName: string) => {
+      const name = reach ? usualName : names.rootField(usualName);
+      const place = `${parent.name}.${name}`;
+      const isTaken = taken.has(place) || name in parent.getFields();
+      if (isTaken) clashes.push(`${place} is not derived: a field of that name already exists.`);
+      taken.add(place);
+      return isTaken ? undefined : { field: name };
+    };
+    const usual = reach ? paged.name : names.upstreamField(paged.name);
+    const all = free(`all${usual.charAt(0).toUpperCase()}${usual.slice(1)}`);
+    const isIdentified = paged.identity !== undefined;
+    const types = isIdentified ? connectionTypes(paged, schema, names) : undefined;
+    if (isIdentified && !types) {
+      clashes.push(`${paged.nodeType.name} has no connection: the service has types of its names.`);
+    }
+    const named = types && free(`${usual}Connection`);
+    const connection = named && { ...named, ...types };
+    warnings.push(...clashes);
+    reports.push({
+      subject,
+      facts: {
+        all: all?.field,
+        connection: connection && `${connection.field} (${connection.type}, ${connection.edge})`,
+        parent: reach && `reached again by ${reach.field}(${reach.argument.name}: …)`,
+      },
+      why: [...reasons(subject, paged), ...clashes],
+    });
+    return [{ ...paged, all, connection }];
+  });
+}
+
+/** The fields that return several records, page by page or not: of the query root first, then of the others by name. */
+function listsIn(schema: GraphQLSchema) {
   const root = schema.getQueryType()!;
   const others = objectTypesIn(schema).filter(
     (type) => !isPage(type) && type !== root && type !== schema.getMutationType(),
@@ -58,26 +102,7 @@ export function findLists(
   return [root, ...others].flatMap((parent) =>
     Object.values(parent.getFields())
       .filter((field) => looksLikeList(field, schema))
-      .map((field) => {
-        const coordinate = `${parent.name}.${field.name}`;
-        const override = overrides[coordinate] ?? {};
-        const paged = judge(schema, parent.name, field, override);
-        if (typeof paged === 'string') return { coordinate, verdict: paged };
-        const reach = byId.get(parent);
-        const refusal = override.skip
-          ? 'adapters.json skips it'
-          : parent !== root && !reach
-            ? unreachable(parent.name)
-            : undefined;
-        return { coordinate, verdict: refusal ?? { ...paged, reach } };
-      }),
-  );
-}
-
-function unreachable(parent: string): string {
-  return (
-    `further pages cannot be requested, because no root field returns a ${parent} by its id alone. ` +
-    `If one does, write it in adapters.json: "types": { "${parent}": { "byId": "…" } }`
+      .map((field) => [parent, field] as const),
   );
 }
 
@@ -98,10 +123,12 @@ function looksLikeList({ type, args }: AnyField, schema: GraphQLSchema): boolean
  */
 function judge(
   schema: GraphQLSchema,
-  parent: string,
+  parent: GraphQLObjectType,
   field: AnyField,
-  override: FieldOverride,
-): Omit<PagedField, 'reach'> | string {
+  { overrides, byId }: Deciding,
+): PagedField | string {
+  const coordinate = `${parent.name}.${field.name}`;
+  const override = overrides[coordinate] ?? {};
   const [page, ...otherPages] = objectTypesOf(schema, field.type).filter(isPage);
   if (otherPages.length > 0) {
     return `several types of ${String(field.type)} are pages: ${[page, ...otherPages].join(', ')}`;
@@ -110,7 +137,7 @@ function judge(
   if (!records) return `it does not return a page: ${PAGE}`;
   const first = field.args.find(({ name }) => name === 'first');
   if (!first || getNullableType(first.type) !== GraphQLInt) return 'it has no argument first: Int';
-  const after = cursorArgument(`${parent}.${field.name}`, field, override.after);
+  const after = cursorArgument(coordinate, field, override.after);
   if (typeof after === 'string') return after;
   const others = field.args.filter((argument) => argument !== first && argument !== after);
   const clash = others.find(
@@ -125,8 +152,12 @@ function judge(
   if (count !== undefined && !isCount(page.getFields()[count])) {
     return `${page.name} has no field ${count}: Int, which adapters.json names`;
   }
+  if (override.skip) return 'adapters.json skips it';
+  const isRoot = parent === schema.getQueryType();
+  const reach = isRoot ? undefined : byId.get(parent);
+  if (!isRoot && !reach) return unreachable(parent.name);
   return {
-    parent,
+    parent: parent.name,
     name: field.name,
     field,
     first,
@@ -139,7 +170,15 @@ function judge(
     identity: identity ?? (types.some((type) => idOf(type)) ? 'id' : undefined),
     count,
     page: override.page,
+    reach,
   };
+}
+
+function unreachable(parent: string): string {
+  return (
+    `further pages cannot be requested, because no root field returns a ${parent} by its id alone. ` +
+    `If one does, write it in adapters.json: "types": { "${parent}": { "byId": "…" } }`
+  );
 }
 
 /** Those of derived fields. A filter of the service with such a name is left out of them. */
@@ -200,58 +239,6 @@ function cursorArgument(
     `each of ${[candidate, ...others].map(({ name }) => name).join(', ')} may be its argument for the cursor. Write in ` +
     `adapters.json which one is, such as "fields": { "${list}": { "after": "${candidate.name}" } }`
   );
-}
-
-/**
- * Decides the names of what is derived from lists. If the upstream already has a field of that name, the field is not
- * derived, and a warning says so.
- *
- * @param schema the upstream under served names, so with `PageInfo` already renamed
- */
-export function deriveLists(
-  schema: GraphQLSchema,
-  lists: readonly FoundList[],
-  names: ServedNames,
-  { reports, warnings }: Notes,
-): readonly Adapter[] {
-  const taken = new Set<string>();
-  return lists.flatMap(({ coordinate: subject, verdict: paged }) => {
-    if (typeof paged === 'string') {
-      reports.push({ subject, facts: {}, why: [`${paged}.`] });
-      return [];
-    }
-    const { parent, reach } = paged;
-    const clashes: string[] = [];
-    /** Returns the name under which a field is derived; undefined if it is taken. */
-    const free = (name: string) => {
-      const field = reach ? name : names.rootField(name);
-      const place = `${parent}.${field}`;
-      const isTaken = taken.has(place) || fieldAt(schema, parent, field) !== undefined;
-      if (isTaken) clashes.push(`${place} is not derived: a field of that name already exists.`);
-      taken.add(place);
-      return isTaken ? undefined : { field };
-    };
-    const usual = reach ? paged.name : names.upstreamField(paged.name);
-    const all = free(`all${usual.charAt(0).toUpperCase()}${usual.slice(1)}`);
-    const isIdentified = paged.identity !== undefined;
-    const types = isIdentified ? connectionTypes(paged, schema, names) : undefined;
-    if (isIdentified && !types) {
-      clashes.push(`${paged.nodeType.name} has no connection: the service has types of its names.`);
-    }
-    const named = types && free(`${usual}Connection`);
-    const connection = named && { ...named, ...types };
-    warnings.push(...clashes);
-    reports.push({
-      subject,
-      facts: {
-        all: all?.field,
-        connection: connection && `${connection.field} (${connection.type}, ${connection.edge})`,
-        parent: reach && `reached again by ${reach.field}(${reach.argument.name}: …)`,
-      },
-      why: [...reasons(subject, paged), ...clashes],
-    });
-    return [{ ...paged, all, connection }];
-  });
 }
 
 /**

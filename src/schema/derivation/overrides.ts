@@ -1,6 +1,7 @@
 import type { GraphQLObjectType, GraphQLSchema } from 'graphql';
 import * as v from 'valibot';
 import { OperatorMistake, OperatorMistakes } from '../../errors.ts';
+import type { Report } from '../derived.ts';
 
 /*
  * adapters.json: the operator overrides the result of the detection, and restricts who may read what.
@@ -42,7 +43,6 @@ const FILE = v.strictObject({
 
 /** What adapters.json says. */
 export type Overrides = Readonly<v.InferOutput<typeof FILE>>;
-export type FieldOverride = Readonly<Overrides['fields'][string]>;
 
 /** For messages. */
 export const SUBJECT = 'adapters.json, beside the schema snapshot,';
@@ -62,23 +62,24 @@ export function readOverrides(json: unknown): Overrides {
 /**
  * Checks that adapters.json names what the schema has. Scopes are checked later: a company may add what they are of.
  *
- * @param lists found with it; the verdict of one that is not paged is a text
+ * @param reports of all lists: one without facts says why nothing is derived from its list
  * @throws OperatorMistakes
  */
 export function checkOverrides(
   { fields, types }: Overrides,
   schema: GraphQLSchema,
-  lists: readonly { readonly coordinate: string; readonly verdict: unknown }[],
+  reports: readonly Report[],
   byIdFields: ReadonlyMap<GraphQLObjectType, unknown>,
 ): void {
-  const verdicts = new Map(lists.map(({ coordinate, verdict }) => [coordinate, verdict]));
   const mistakes: string[] = [];
   for (const [place, { scope, ...ofList }] of Object.entries(fields)) {
     if (scope !== undefined && Object.keys(ofList).length === 0) continue;
-    const why = verdicts.get(place) ?? 'there is no such list';
-    if (typeof why !== 'string' || (ofList.skip && verdicts.has(place))) continue;
+    const report = reports.find(({ subject }) => subject === place);
+    const isDerived = Object.keys(report?.facts ?? {}).length > 0;
+    if (isDerived || (ofList.skip && report)) continue;
+    const why = report?.why.join(' ') ?? 'there is no such list.';
     mistakes.push(
-      `fields.${place}: nothing is derived from it, because ${why}. \`schema explain\` shows all lists.`,
+      `fields.${place}: nothing is derived from it, because ${why} \`schema explain\` shows all lists.`,
     );
   }
   for (const [name, { byId }] of Object.entries(types)) {

@@ -1,7 +1,7 @@
 import type { Executor } from '@graphql-tools/utils';
 import { wrapSchema } from '@graphql-tools/wrap';
 import { assertValidSchema, concatAST, extendSchema, parse, type GraphQLSchema } from 'graphql';
-import { deriveLists, findLists } from '../derivation/lists.ts';
+import { deriveLists } from '../derivation/lists.ts';
 import { checkOverrides, readOverrides, type Overrides } from '../derivation/overrides.ts';
 import { byIdFields, deriveEntities } from '../derivation/records.ts';
 import {
@@ -72,10 +72,9 @@ export function serveSnapshot(
 
   const adapted = readOverrides(overrides);
   const byId = byIdFields(upstream, adapted.types);
-  const lists = findLists(upstream, adapted.fields, byId);
-  checkOverrides(adapted, upstream, lists, byId);
   const notes: Notes = { reports: [], warnings: [...warnings] };
-  const adapters = deriveLists(upstream, lists, names, notes);
+  const adapters = deriveLists(upstream, { overrides: adapted.fields, byId, names }, notes);
+  checkOverrides(adapted, upstream, notes.reports, byId);
   const entities = deriveEntities(upstream, { adapters, names, byId }, notes);
   const derived = derivedFields({ schema: upstream, adapters, entities });
 
