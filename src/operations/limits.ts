@@ -3,11 +3,8 @@ import {
   Kind,
   parse,
   type DocumentNode,
-  type FieldNode,
   type OperationDefinitionNode,
-  type SelectionSetNode,
 } from 'graphql';
-import { keyOf } from '../engine/syntax.ts';
 import { codedError } from '../errors.ts';
 import { fragmentsOf, type Fragments } from '../selections.ts';
 
@@ -39,45 +36,34 @@ export function sizeOf(document: DocumentNode): Size {
   return size;
 }
 
-/** Measures an operation place by place of the answer, until it is too large. */
+/** Measures an operation until it is too large. */
 function measure(
   { selectionSet }: OperationDefinitionNode,
   fragments: Fragments,
   size: Size,
 ): void {
   let aliases = 0;
-  const places: Place[] = [{ depth: 1, sets: [selectionSet] }];
-  for (let place = places.pop(); place; place = places.pop()) {
-    const { depth, sets } = place;
-    const fields: FieldNode[] = [];
-    for (let set = sets.pop(); set; set = sets.pop()) {
-      for (const selection of set.selections) {
-        size.selections += 1;
-        if (size.selections > MAX_SELECTIONS) return;
-        const isSpread = selection.kind === Kind.FRAGMENT_SPREAD;
-        const inner = isSpread ? fragments.get(selection.name.value) : selection;
-        if (selection.kind === Kind.FIELD) fields.push(selection);
-        else if (inner?.selectionSet) sets.push(inner.selectionSet);
-      }
-    }
+  const sets = [{ depth: 1, selections: selectionSet.selections }];
+  for (let set = sets.pop(); set; set = sets.pop()) {
+    const { depth } = set;
     size.depth = Math.max(size.depth, depth);
-    // Routers send several `_entities` fields, and the number of representations is limited instead.
-    aliases += fields.filter(({ alias, name }) => alias && name.value !== '_entities').length;
-    for (const uses of Map.groupBy(fields, keyOf).values()) {
-      const below = uses.flatMap((use) => use.selectionSet ?? []);
-      const isIntrospection = /^__(schema|type)$/.test(uses[0]!.name.value);
-      if (below.length > 0) {
-        places.push({ depth: isIntrospection ? -Infinity : depth + 1, sets: below });
+    for (const selection of set.selections) {
+      size.selections += 1;
+      if (size.selections > MAX_SELECTIONS) return;
+      const isSpread = selection.kind === Kind.FRAGMENT_SPREAD;
+      const inner = isSpread ? fragments.get(selection.name.value) : selection;
+      let depthBelow = depth;
+      if (selection.kind === Kind.FIELD) {
+        const name = selection.name.value;
+        // Routers send several `_entities` fields, and the number of representations is limited instead.
+        if (selection.alias && name !== '_entities') aliases += 1;
+        depthBelow = /^__(schema|type)$/.test(name) ? -Infinity : depth + 1;
       }
+      if (!inner?.selectionSet) continue;
+      sets.push({ depth: depthBelow, selections: inner.selectionSet.selections });
     }
   }
   size.aliases = Math.max(size.aliases, aliases);
-}
-
-/** Selections of one object of the answer. */
-interface Place {
-  readonly depth: number;
-  readonly sets: SelectionSetNode[];
 }
 
 /**

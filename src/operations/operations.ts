@@ -62,15 +62,10 @@ function operationsOf<Plan>(
   document: DocumentNode,
   rules: OperationRules<Plan>,
 ): readonly CheckedOperation<Plan>[] {
-  const checked: CheckedDocument<Plan> = {
-    document,
-    rules,
-    size: sizeOf(document),
-    isValid: false,
-  };
+  const size = sizeOf(document);
   return document.definitions
     .filter((definition) => definition.kind === Kind.OPERATION_DEFINITION)
-    .map((operation) => new CheckedOperation(operation, checked));
+    .map((operation) => new CheckedOperation({ document, operation }, rules, size));
 }
 
 function selected<Plan>(
@@ -87,14 +82,6 @@ function selected<Plan>(
   );
 }
 
-/** What the operations of a document share. */
-interface CheckedDocument<Plan> {
-  readonly document: DocumentNode;
-  readonly rules: OperationRules<Plan>;
-  readonly size: Size;
-  isValid: boolean;
-}
-
 /**
  * One operation of a document, with everything that depends on neither its variables nor its caller. It is made once
  * and kept, so a request with a known text is not parsed, visited or validated again.
@@ -104,16 +91,20 @@ export class CheckedOperation<Plan = unknown> {
   /** The definition that `operationName` selects. */
   readonly operation: OperationDefinitionNode;
   readonly type: OperationTypeNode;
-  readonly #of: CheckedDocument<Plan>;
+  readonly #rules: OperationRules<Plan>;
+  /** That of the whole document. */
+  readonly #size: Size;
+  #isValid = false;
   #routerFields: readonly string[] | undefined;
   #scopedUses: readonly ScopedUse[] | undefined;
   #plan: Plan | undefined;
 
-  constructor(operation: OperationDefinitionNode, of: CheckedDocument<Plan>) {
-    this.document = of.document;
+  constructor({ document, operation }: NamedDocument, rules: OperationRules<Plan>, size: Size) {
+    this.document = document;
     this.operation = operation;
     this.type = operation.operation;
-    this.#of = of;
+    this.#rules = rules;
+    this.#size = size;
   }
 
   get name(): string | undefined {
@@ -122,18 +113,17 @@ export class CheckedOperation<Plan = unknown> {
 
   /** Returns the limits that the document exceeds: see `excessOf`. */
   excess(isRouter: boolean): readonly string[] {
-    const { size, rules } = this.#of;
-    return excessOf(size, rules, isRouter);
+    return excessOf(this.#size, this.#rules, isRouter);
   }
 
   /** The fields for routers that it selects, `_service` and `_entities`: a type may lead back to the root. */
   get routerFields(): readonly string[] {
-    return (this.#routerFields ??= routerFieldsOf(this, this.#of.rules.schema));
+    return (this.#routerFields ??= routerFieldsOf(this, this.#rules.schema));
   }
 
   /** The fields that need scopes, of an operation that is valid. */
   get scopedUses(): readonly ScopedUse[] {
-    return (this.#scopedUses ??= this.#of.rules.scopedUses?.(this) ?? []);
+    return (this.#scopedUses ??= this.#rules.scopedUses?.(this) ?? []);
   }
 
   /**
@@ -141,16 +131,15 @@ export class CheckedOperation<Plan = unknown> {
    * extensions. Read `excess` first: a hostile document can make validation expensive.
    */
   errors(): readonly GraphQLError[] {
-    const { document, rules, isValid } = this.#of;
-    if (isValid) return NONE;
-    const errors = validationErrors(document, rules);
-    this.#of.isValid = errors.length === 0;
+    if (this.#isValid) return NONE;
+    const errors = validationErrors(this.document, this.#rules);
+    this.#isValid = errors.length === 0;
     return errors;
   }
 
   /** The result of `compile`, called on first use. An error that it throws is not kept. */
   get plan(): Plan {
-    return (this.#plan ??= this.#of.rules.compile!(this));
+    return (this.#plan ??= this.#rules.compile!(this));
   }
 }
 

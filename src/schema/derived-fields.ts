@@ -15,16 +15,16 @@ import {
   type Entity,
 } from './derived.ts';
 
-interface DerivedParts {
-  /** The upstream under served names. */
-  readonly schema: GraphQLSchema;
-  /** Of the root and of nested lists. */
-  readonly adapters: readonly Adapter[];
-  readonly entities: readonly Entity[];
-}
-
-/** All fields that the gateway adds to the service's schema, in the order in which they are documented. */
-export function derivedFields({ schema, adapters, entities }: DerivedParts): DerivedField[] {
+/**
+ * All fields that the gateway adds to the service's schema, in the order in which they are documented.
+ *
+ * @param schema the upstream under served names
+ */
+export function derivedFields(
+  schema: GraphQLSchema,
+  adapters: readonly Adapter[],
+  entities: readonly Entity[],
+): DerivedField[] {
   const parent = schema.getQueryType()!.name;
   const records = entities.filter(({ field }) => field !== undefined);
   return [

@@ -23,8 +23,8 @@ export interface ServedNames {
   readonly unprefixed: (type: string) => string;
   /** The served name of a root field: the prefix, then the name with a capital. */
   readonly rootField: (name: string) => string;
-  /** The upstream's name of a served field of Query. */
-  readonly upstreamField: (field: string) => string;
+  /** The name of a served root field without the prefix: it may begin with a capital. */
+  readonly unprefixedField: (field: string) => string;
   /** The upstream's name of a served type; a derived type itself. */
   readonly upstreamType: (type: string) => string;
   /** What wraps the snapshot under its served names. */
@@ -47,8 +47,9 @@ export function servedNames(
   prefix: string,
   servesConnections: boolean,
 ): ServedNames {
+  const fieldPrefix = fieldName(prefix);
   const rootField = (name: string) =>
-    prefix === '' ? name : fieldName(prefix) + name.charAt(0).toUpperCase() + name.slice(1);
+    prefix === '' ? name : fieldPrefix + name.charAt(0).toUpperCase() + name.slice(1);
   const served = new Map(
     Object.values(snapshot.getTypeMap()).map((type) => {
       const { name } = type;
@@ -63,9 +64,6 @@ export function servedNames(
     );
   }
   const upstreamTypes = new Map(Array.from(served, ([name, servedAs]) => [servedAs, name]));
-  const upstreamFields = new Map(
-    Object.keys(snapshot.getQueryType()!.getFields()).map((name) => [rootField(name), name]),
-  );
   const transforms: Transform[] = [
     new RenameTypes((name) => served.get(name) ?? name, {
       renameBuiltins: false,
@@ -78,7 +76,7 @@ export function servedNames(
     type: (name) => prefix + name,
     unprefixed: (type) => (type.startsWith(prefix) ? type.slice(prefix.length) : type),
     rootField,
-    upstreamField: (field) => upstreamFields.get(field) ?? field,
+    unprefixedField: (field) => field.slice(fieldPrefix.length),
     upstreamType: (type) => upstreamTypes.get(type) ?? type,
     transforms,
     toUpstream: (document) =>

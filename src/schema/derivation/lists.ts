@@ -70,7 +70,7 @@ export function deriveLists(
       taken.add(place);
       return isTaken ? undefined : { field: name };
     };
-    const usual = reach ? paged.name : names.upstreamField(paged.name);
+    const usual = reach ? paged.name : names.unprefixedField(paged.name);
     const all = free(`all${usual.charAt(0).toUpperCase()}${usual.slice(1)}`);
     const isIdentified = paged.identity !== undefined;
     const types = isIdentified ? connectionTypes(paged, schema, names) : undefined;

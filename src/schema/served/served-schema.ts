@@ -76,7 +76,7 @@ export function serveSnapshot(
   const adapters = deriveLists(upstream, { overrides: adapted.fields, byId, names }, notes);
   checkOverrides(adapted, upstream, notes.reports, byId);
   const entities = deriveEntities(upstream, { adapters, names, byId }, notes);
-  const derived = derivedFields({ schema: upstream, adapters, entities });
+  const derived = derivedFields(upstream, adapters, entities);
 
   const added = [
     parse(derivedSdl(derived, pageInfo)),
