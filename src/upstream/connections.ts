@@ -99,6 +99,7 @@ export function openConnections(parts: ConnectionsParts) {
       onResponseData: (_, part) => {
         if (isOver) return;
         body.push(part);
+        if (body.length > MOST_PARTS) body = [Buffer.concat(body)];
         size += part.length;
         if (size > LARGEST_ANSWER) stop(read());
       },
@@ -113,6 +114,9 @@ export function openConnections(parts: ConnectionsParts) {
 
   return { post, close: () => http.destroy() };
 }
+
+/** The parts of an answer that are kept: it may arrive byte by byte, each an object of some hundred bytes. */
+const MOST_PARTS = 10_000;
 
 /** Created once: a new error and its stack would cost more than the request that it ends. */
 const ABORTED = new DOMException('The request was aborted.', 'AbortError');
