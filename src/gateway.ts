@@ -143,10 +143,7 @@ export async function createGateway(parts: GatewayParts) {
   let isStopping = false;
   const origin = createOrigin(config.corsOrigins);
   const graphiql = createGraphiql({
-    credentials: config.auth && {
-      apiKeys: config.auth.apiKeys.length > 0,
-      tokens: config.auth.jwt !== undefined,
-    },
+    auth: config.auth,
     isSandbox: parts.isSandbox,
     examples: examples(served.adapters),
   });
@@ -158,7 +155,6 @@ export async function createGateway(parts: GatewayParts) {
     trusted,
     trustedDocumentsOnly,
     read: createReadParams({ maxBodyBytes, maxRequests, bodies }),
-    bodies,
   });
   const answers = createAnswers(engine, errors);
   // The order matters for security: a stage may rely on those above it.

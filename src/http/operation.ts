@@ -2,7 +2,6 @@ import { OperationTypeNode, type DocumentNode, type GraphQLSchema } from 'graphq
 import type { Caller, CallVariables } from '../engine/call.ts';
 import type { Plan } from '../engine/plan.ts';
 import { badRequest, codedError, forbidden } from '../errors.ts';
-import { noRoom, type ByteLimit } from '../memory/byte-limit.ts';
 import { tooComplex } from '../operations/limits.ts';
 import type { CheckedOperation, Operations } from '../operations/operations.ts';
 import type { TrustedDocuments } from '../operations/trusted-documents.ts';
@@ -31,8 +30,6 @@ interface OperationParts {
   readonly trustedDocumentsOnly: boolean;
   /** Reads the parameters of a request, unchecked. */
   readonly read: (exchange: Exchange) => Promise<Params>;
-  /** Counts what is kept of requests until they are answered. */
-  readonly bodies: ByteLimit;
 }
 
 /** The scope of the fields `_entities` and `_service`. A caller without credentials is no router. */
@@ -101,17 +98,13 @@ export class OperationSteps {
   /** Checks an operation, and the values of its variables. */
   ready(exchange: Exchange, query: unknown, operationName: unknown, sent: unknown): Ready {
     const operation = this.check(exchange, query, operationName);
-    const { schema, introspection, bodies } = this.#parts;
+    const { schema, introspection } = this.#parts;
     // From here on, telemetry counts the request as an executed operation.
     exchange.operationType = operation.type;
     const variables = coerceVariables(operation.operation, (sent ?? {}) as Params, {
       schema,
       hideSuggestions: !introspection,
     });
-    // All that is kept of the body while the operation waits for the service.
-    const { length } = JSON.stringify(variables.sent);
-    exchange.onEnd(() => bodies.remove(length));
-    if (!bodies.add(length, length)) throw noRoom();
     return { exchange, operation, variables };
   }
 

@@ -11,7 +11,7 @@ interface ParamsParts {
   readonly maxBodyBytes: number;
   /** The most requests that have arrived and are not yet answered. */
   readonly maxRequests: number;
-  /** Counts their bodies. */
+  /** Counts their bodies until they are answered. */
   readonly bodies: ByteLimit;
 }
 
@@ -31,7 +31,7 @@ export function createReadParams({ maxBodyBytes, maxRequests, bodies }: ParamsPa
   return async (exchange: Exchange): Promise<Params> => {
     if (exchange.method === 'POST') {
       checkType(exchange.header('content-type') ?? '');
-      const text = await readText(exchange, new BodyParts(maxBodyBytes, bodies));
+      const text = await readText(exchange, { maxBodyBytes, bodies });
       enter(exchange);
       return paramsIn(text);
     }
@@ -48,7 +48,12 @@ function checkType(type: string): void {
   throw codedError('BAD_USER_INPUT', OTHER_TYPE, { extensions: { http: { status: 415 } } });
 }
 
-async function readText({ node, fetched }: Exchange, parts: BodyParts): Promise<string> {
+async function readText(
+  exchange: Exchange,
+  { maxBodyBytes, bodies }: Pick<ParamsParts, 'maxBodyBytes' | 'bodies'>,
+): Promise<string> {
+  const { node, fetched } = exchange;
+  const parts = new BodyParts(maxBodyBytes, bodies);
   try {
     if (node) await arrived(node.req, parts);
     else for await (const part of fetched?.body ?? []) parts.add(part);
@@ -56,7 +61,9 @@ async function readText({ node, fetched }: Exchange, parts: BodyParts): Promise<
     if (!isUtf8(bytes)) throw badRequest(NOT_UTF8);
     return bytes.toString();
   } finally {
-    parts.drop();
+    const { size } = parts;
+    // Its values are kept, and take more than their text, until the operation is answered.
+    exchange.onEnd(() => bodies.remove(size));
   }
 }
 

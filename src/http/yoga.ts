@@ -3,7 +3,6 @@ import {
   GraphQLError,
   specifiedRules,
   validate,
-  type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
   type GraphQLSchema,
@@ -136,7 +135,7 @@ function inOneHook(parts: YogaParts): GatewayPlugin {
 }
 
 function aroundPlugins(parts: YogaParts): GatewayPlugin[] {
-  const { plugins, admit, enter, steps, answers } = parts;
+  const { schema, plugins, admit, enter, steps, answers } = parts;
   /** Before the plugins of the operator, which may replace or wrap what these hooks set. */
   const first: GatewayPlugin = {
     onRequest: onRequest(parts, admit),
@@ -148,8 +147,13 @@ function aroundPlugins(parts: YogaParts): GatewayPlugin[] {
     onValidate: ({ context, setValidationFn }) => {
       const { exchange } = passageIn(context);
       const { operationName } = context.params;
-      const check: typeof validate = (_, document, rules) =>
-        errorsIn(parts, exchange, { document, operationName, rules });
+      const check: typeof validate = (_, document, rules = []) => {
+        const refusals = refusalsIn(() => steps.check(exchange, document, operationName));
+        if (refusals.length > 0) return refusals;
+        // Yoga adds all rules of the specification, by which the document was checked once for all requests.
+        const others = rules.filter((rule) => !SPECIFIED.has(rule));
+        return others.length > 0 ? validate(schema, document, others) : [];
+      };
       setValidationFn(check);
     },
     onExecute: ({ context, setExecuteFn }) => {
@@ -196,28 +200,16 @@ function onRequest(
   };
 }
 
-interface Validated {
-  readonly document: DocumentNode;
-  readonly operationName: unknown;
-  readonly rules: readonly ValidationRule[] | undefined;
-}
-
-/** Returns errors for which the document is refused, and errors by the rules that plugins have added. */
-function errorsIn(
-  { schema, steps }: Pick<YogaParts, 'schema' | 'steps'>,
-  exchange: Exchange,
-  { document, operationName, rules = [] }: Validated,
-): readonly GraphQLError[] {
+/** Returns the errors for which a check refuses an operation. @throws every other error */
+function refusalsIn(check: () => unknown): readonly GraphQLError[] {
   try {
-    steps.check(exchange, document, operationName);
+    check();
+    return [];
   } catch (error) {
     const all = errorsThrown(error);
     if (all.every((each) => each instanceof GraphQLError)) return all;
     throw error;
   }
-  // Yoga adds all rules of the specification, by which the document was checked once for all requests.
-  const others = rules.filter((rule) => !SPECIFIED.has(rule));
-  return others.length > 0 ? validate(schema, document, others) : [];
 }
 
 const SPECIFIED: ReadonlySet<ValidationRule> = new Set(specifiedRules);

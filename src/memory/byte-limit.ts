@@ -90,16 +90,14 @@ export class BodyParts {
     this.#buffer.set(part, at);
   }
 
+  /** Bytes that have arrived, and count among those of all bodies. */
+  get size(): number {
+    return this.#size;
+  }
+
   /** The whole body. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.#size);
-  }
-
-  /** Drops what has arrived. Call it when the body was read, or will not continue. */
-  drop(): void {
-    this.#all.remove(this.#size);
-    this.#size = 0;
-    this.#buffer = EMPTY;
   }
 }
 

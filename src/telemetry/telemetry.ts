@@ -111,7 +111,7 @@ function readingTelemetry(
       answerBytes,
     ],
     recruiting_request_bytes: [
-      'Bytes of arriving bodies, and of variables until they are answered.',
+      'Bytes of the bodies of requests, until they are answered.',
       requestBytes,
     ],
   });

@@ -243,7 +243,7 @@ test('requests that do not end take a limited part of the memory, and small ones
   await expect.poll(() => ask(small.padStart(size)), LONG).toMatchObject({ data: {} });
 });
 
-test('variables that wait with their operations take memory of requests', async () => {
+test('the bodies of operations that wait take memory of requests', async () => {
   const config = { requestBytes: MEGABYTE, maxBodyBytes: MEGABYTE };
   const { ask, service } = await start({ config });
   const gate = Promise.withResolvers<void>();

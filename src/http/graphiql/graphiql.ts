@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import type { AcceptedCredentials } from '../auth/authentication.ts';
 import type { Stage } from '../exchange.ts';
 import { isGraphqlPath } from '../paths.ts';
 import type { Reply } from '../reply.ts';
 import type { Example } from './examples.ts';
-
-/** The kinds of credentials that callers can send. */
-type AcceptedCredentials = Readonly<Record<'apiKeys' | 'tokens', boolean>>;
 
 /**
  * A field above GraphiQL for the caller's credential, which is then sent with the operations of all tabs and with the
@@ -16,8 +14,9 @@ type AcceptedCredentials = Readonly<Record<'apiKeys' | 'tokens', boolean>>;
  * The credential exists only in the memory of the page: not in its storage or address, and, because the field is not
  * one for passwords and is not restored after a reload, not in those of the browser either.
  */
-function credentialBar({ apiKeys, tokens }: AcceptedCredentials) {
-  const kinds = [apiKeys ? 'an API key' : [], tokens ? 'a bearer token' : []].flat();
+function credentialBar({ apiKeys, jwt }: AcceptedCredentials) {
+  const hasKeys = apiKeys.length > 0;
+  const kinds = [hasKeys ? 'an API key' : [], jwt ? 'a bearer token' : []].flat();
   const kind = kinds.join(' or ').replaceAll(/\ban? /g, '');
   const messages = {
     missing: `This gateway answers only callers with ${kinds.join(' or ')}. Yours stays in the memory of this page.`,
@@ -42,7 +41,7 @@ field.addEventListener('paste', () => setTimeout(take));
 
 async function take() {
   const text = field.value.trim().replace(/^bearer +/i, '');
-  const isToken = ${apiKeys && tokens ? String.raw`/^eyJ[^.]*\.[^.]*\.[^.]*$/.test(text)` : String(tokens)};
+  const isToken = ${hasKeys && jwt ? String.raw`/^eyJ[^.]*\.[^.]*\.[^.]*$/.test(text)` : String(!hasKeys)};
   delete credential.authorization;
   delete credential['x-api-key'];
   // The browser does not send a header with other characters at all.
@@ -64,7 +63,7 @@ async function take() {
 
 interface GraphiqlOptions {
   /** Undefined: callers need no credential. */
-  readonly credentials?: AcceptedCredentials | undefined;
+  readonly auth: AcceptedCredentials | undefined;
   /** Whether the page says that the people are made up. */
   readonly isSandbox?: boolean | undefined;
   readonly examples: readonly Example[];
@@ -91,10 +90,10 @@ const TITLE = 'Recruiting';
 const MADE_UP =
   'This is the sandbox: the people are made up. To serve your recruiting service, start the gateway with RECRUITING_URL.';
 
-async function render({ examples, credentials, isSandbox }: GraphiqlOptions): Promise<Reply> {
+async function render({ examples, auth, isSandbox }: GraphiqlOptions): Promise<Reply> {
   // Nine megabytes, imported when the page is first opened, not when the server starts.
   const parts = await import('@graphql-yoga/render-graphiql/graphiql');
-  const bar = credentials && credentialBar(credentials);
+  const bar = auth && credentialBar(auth);
   const scripts = [library(parts), `${start(examples)}${bar?.script ?? 'startGraphiql();'}`];
   const html = `<!doctype html>
 <html lang="en">
