@@ -182,7 +182,7 @@ export function toFile({ path, format, begun, resume, force }: ExportFileOptions
     }
     const earlier = database.prepare('SELECT ids, faults, after FROM written ORDER BY rowid').all();
     const insert = database.prepare('INSERT INTO written VALUES (?, ?, ?, ?)');
-    let isWorthKeeping = earlier.length > 0;
+    let hasPages = earlier.length > 0;
     const opened = opening.move();
     return {
       earlier: earlier.map(
@@ -191,18 +191,19 @@ export function toFile({ path, format, begun, resume, force }: ExportFileOptions
       append: (lines, { ids, faults, after }) =>
         guarded(() => {
           insert.run(lines, JSON.stringify(ids), faults, after);
-          isWorthKeeping = true;
+          hasPages = true;
         }),
       finish: () =>
         guarded(async () => {
           const text = wholeText(format.header, database);
           await writeFile(part, text, { mode: OWNER_ONLY, flush: true });
+          // Before it is renamed: what a kill left behind a whole export would be continued the next night.
+          rmSync(state);
           await rename(part, path);
-          isWorthKeeping = false;
         }),
       close: () => {
         // The state of an export that never began must not prevent the next one.
-        if (!isWorthKeeping) rmSync(state, { force: true });
+        if (!hasPages) rmSync(state, { force: true });
         opened.dispose();
       },
     };
