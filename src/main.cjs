@@ -1,20 +1,16 @@
 #!/usr/bin/env node
 // src/main.ts is a link to this file. A Node version that cannot strip types refuses to load .ts files, but it uses the
 // name of the link's target, and every version can load CommonJS.
-const { existsSync } = require('node:fs');
 const { join } = require('node:path');
 const process = require('node:process');
 
 const NEEDED = 24;
 
 if (Number.parseInt(process.versions.node, 10) < NEEDED) {
-  // The package has JavaScript in its place.
-  const isRepository = existsSync(join(__dirname, 'process.ts'));
   process.stderr.write(
-    `The gateway needs Node ${NEEDED} or newer, and this is Node ${process.versions.node}. ` +
-      (isRepository
-        ? 'After `npm ci`, `npm start` runs it with the right one, and `npm start -- <command>` its commands.\n'
-        : `After \`npm install node@${NEEDED}\` in the same folder, \`npx recruiting-subgraph\` runs it with the right one.\n`),
+    `The gateway needs Node ${NEEDED} or newer, and this is Node ${process.versions.node}. After \`npm ci\` in the repository, ` +
+      '`npm start` runs it with the right one, and `npm start -- <command>` its commands. ' +
+      `After \`npm install node@${NEEDED}\` beside the package, \`npx recruiting-subgraph\` does.\n`,
   );
   process.exitCode = 2;
 } else void start();

@@ -88,7 +88,10 @@ const LIFETIMES = { accessToken: 3_600, refreshToken: LONGEST_LIFE };
 export async function createTokenKeeper(options: TokenKeeperOptions): Promise<TokenKeeper> {
   const { client, fields = {}, keys: tokenStoreKeys = [], rescueFolder } = options;
   const { log = pino({ level: 'warn' }, pino.destination(2)) } = options;
-  const { endpoint, tokenStore } = checked(options);
+  if (!isSecureUrl(options.endpoint)) throw new OperatorMistake(NO_ENDPOINT);
+  const endpoint = new URL(options.endpoint);
+  const tokenStore = readStoreAddress(options.store);
+  if (!tokenStore) throw new OperatorMistake(NO_STORE);
   const custody = openCustody({ tokenStore, tokenStoreKeys, tokenRescueDir: rescueFolder });
   const http = proxyAgent(process.env);
   const exchange = exchangeAt({
@@ -110,7 +113,7 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
   });
   await keeper.open();
   const token = async () => keeper.token();
-  const afterRefusal: TokenKeeper['afterRefusal'] = (refused, replays = 0) =>
+  const afterRefusal = (refused: AccessToken, replays = 0) =>
     keeper.afterRefusal(refused, '', replays);
   return {
     token,
@@ -146,20 +149,11 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
   };
 }
 
+const NO_ENDPOINT =
+  'The endpoint must begin with https:// (http:// is allowed only for this machine).';
+
+const NO_STORE =
+  'The store must be sqlite:<file> or postgres://<user>:<password>@<host>/<database>.';
+
 const NO_PAIR =
   'What was imported is not the answer of a token endpoint: an object with access_token and refresh_token. Nothing was changed.';
-
-function checked({ endpoint, store }: TokenKeeperOptions) {
-  if (!isSecureUrl(endpoint)) {
-    throw new OperatorMistake(
-      'The endpoint must begin with https:// (http:// is allowed only for this machine).',
-    );
-  }
-  const tokenStore = readStoreAddress(store);
-  if (!tokenStore) {
-    throw new OperatorMistake(
-      'The store must be sqlite:<file> or postgres://<user>:<password>@<host>/<database>.',
-    );
-  }
-  return { endpoint: new URL(endpoint), tokenStore };
-}

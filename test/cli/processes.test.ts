@@ -125,7 +125,7 @@ test('resources that gateway.config.ts leaves open do not keep a command running
 test.each([
   ['node src/main.ts', () => ['src/main.ts'], '`npm start`'],
   ['npm start', () => manifest.scripts.start.split(' ').slice(2), '`npm start`'],
-  ['the package', alone, '`npm install node@24` in the same folder, `npx recruiting-subgraph`'],
+  ['the package', alone, '`npm install node@24` beside the package, `npx recruiting-subgraph`'],
 ])('a Node that is too old says which one is needed, and how to get it: %s', (_, args, advice) => {
   const older = newFolder().file('older.cjs');
   writeFileSync(
