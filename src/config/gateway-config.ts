@@ -1,7 +1,6 @@
 import { isSchema } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import * as v from 'valibot';
-import { OperatorMistake } from '../errors.ts';
+import { OperatorMistakes } from '../errors.ts';
 import type { Additions } from '../additions/additions.ts';
 
 /** What a company adds to the gateway: the default export of gateway.config.ts. */
@@ -24,44 +23,39 @@ export function defineConfig(config: GatewayConfig): GatewayConfig {
   return config;
 }
 
-/** @param source the name of the file, for messages @throws OperatorMistake with all mistakes */
+/** @param source the name of the file, for messages @throws OperatorMistakes */
 export function checkGatewayConfig(exported: unknown, source: string): CheckedConfig {
-  const { issues } = v.safeParse(shape, exported);
-  if (issues) throw new OperatorMistake(`${source} has mistakes:\n${v.summarize(issues)}`);
-  // The original, and not a copy: a plugin or a schema must stay the same object.
+  const mistakes = mistakesIn(exported);
+  if (mistakes.length > 0) throw new OperatorMistakes(source, mistakes);
   const config = exported as GatewayConfig;
   const plugins = (config.plugins ?? []).filter((plugin): plugin is Plugin => !!plugin);
   return { ...config, source, plugins };
 }
 
-const plugin = v.custom(
-  (value) => value === undefined || value === null || value === false || isPlain(value),
-  'must be a plugin, which is an object with hooks: call a function, as in useSentry(), and await a promise',
-);
-
-const subschema = v.custom(
-  (value) => isPlain(value) && isSchema(value['schema']),
-  'must be { schema, executor }, with a GraphQLSchema: build SDL, as in buildSchema(sdl), and await a promise',
-);
-
 /** The rest of what is passed on to graphql-tools is checked by it. */
-const shape = v.pipe(
-  v.custom(
-    isPlain,
-    'Its default export must be an object: write `export default defineConfig({ … })`, and await a promise',
-  ),
-  v.strictObject(
-    {
-      plugins: v.optional(v.array(plugin, 'must be a list of plugins, as in [useSentry()]')),
-      typeDefs: v.optional(v.unknown()),
-      resolvers: v.optional(v.unknown()),
-      subschemas: v.optional(
-        v.array(subschema, 'must be a list of services, as in [{ schema, executor }]'),
-      ),
-    },
-    ({ expected, message }) => (expected === 'never' ? 'Unknown key' : message),
-  ),
-);
+function mistakesIn(exported: unknown): string[] {
+  if (!isPlain(exported)) return [NO_OBJECT];
+  const { plugins = [], subschemas = [] } = exported;
+  const arePlugins = Array.isArray(plugins) && plugins.every((it) => !it || isPlain(it));
+  const areServices =
+    Array.isArray(subschemas) && subschemas.every((it) => isPlain(it) && isSchema(it['schema']));
+  return [
+    ...Object.keys(exported)
+      .filter((key) => !KEYS.includes(key))
+      .map((key) => `${key} is none of the keys ${KEYS.join(', ')}.`),
+    ...(arePlugins ? [] : [NO_PLUGINS]),
+    ...(areServices ? [] : [NO_SERVICES]),
+  ];
+}
+
+const KEYS = ['plugins', 'typeDefs', 'resolvers', 'subschemas'];
+
+const NO_OBJECT =
+  'Its default export must be an object: write `export default defineConfig({ … })`, and await a promise.';
+const NO_PLUGINS =
+  'plugins must be a list of objects with hooks: call a function, as in [useSentry()], and await a promise.';
+const NO_SERVICES =
+  'subschemas must be a list of { schema, executor }, with a GraphQLSchema: build SDL, as in buildSchema(sdl), and await a promise.';
 
 function isPlain(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !('then' in value);

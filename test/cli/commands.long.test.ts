@@ -131,12 +131,12 @@ test.each<[string, string | undefined, RegExp]>([
   ['imports a package that is not installed', "import 'nobody';", /'nobody'/],
   ['needs a service that is down', "await fetch('http://127.0.0.1:9');", /fetch failed[^]*cause/],
   ['exports nothing', 'export {};', /Its default export must be an object/],
-  ['has an unknown key', exporting('plugin: []'), /Unknown key\n +→ at plugin/],
-  ['has one plugin', exporting('plugins: {}'), /must be a list of plugins/],
-  ['awaits no plugin', exporting('plugins: [Promise.resolve()]'), /must be a plugin/],
-  ['uses defineConfig', DEFINED, /must be a plugin/],
+  ['has an unknown key', exporting('plugin: []'), /plugin is none of/],
+  ['has one plugin', exporting('plugins: {}'), /must be a list of objects/],
+  ['awaits no plugin', exporting('plugins: [Promise.resolve()]'), /must be a list of objects/],
+  ['uses defineConfig', DEFINED, /must be a list of objects/],
   ['has a service of SDL', exporting("subschemas: [{ schema: 'x' }]"), /with a GraphQLSchema/],
-  ['has one service', exporting('subschemas: {}'), /must be a list of services/],
+  ['has one service', exporting('subschemas: {}'), /a list of { schema/],
 ])('a configuration file that %s is reported with where and why', async (what, text, why) => {
   const name = `${what.replaceAll(' ', '-')}.ts`;
   const GATEWAY_CONFIG = text === undefined ? folder.file(name) : written(name, text);

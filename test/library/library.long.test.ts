@@ -90,7 +90,7 @@ test.each<[string, Settings, object | undefined, RegExp]>([
     {},
     /^The configuration has 2 mistakes:\n {2}- [^]*MAX_DRAINS must be a whole number from 1 to/,
   ],
-  ['a misspelled key', {}, { typeDef: '' }, /^config has mistakes:\n× Unknown key\n  → at typeDef/],
+  ['a misspelled key', {}, { typeDef: '' }, /^config has a mistake:\n +- typeDef is/],
   [
     'a configuration that is only named',
     { GATEWAY_CONFIG: 'gateway.config.ts' },
