@@ -47,12 +47,11 @@ export async function withHeldTokens(
 ): Promise<void> {
   const tokens = await hold(terminal);
   const { holder, store, emergency } = tokens;
-  const stop = () => void holder.close();
-  terminal.stop.addEventListener('abort', stop, { once: true });
+  // Nothing is sent from then on.
+  terminal.stop.addEventListener('abort', () => void holder.close());
   try {
     await work(tokens);
   } finally {
-    terminal.stop.removeEventListener('abort', stop);
     if (holder.facts.isUnsaved) terminal.stderr.write(`${TRYING_TO_SAVE}\n`);
     await holder.close();
   }

@@ -540,6 +540,23 @@ test('an import that waits for standard input can be stopped, and nothing is cha
   expect(await status()).toMatchObject({ state: 'missing' });
 });
 
+test('a command that is stopped before it sends the refresh token does not send it', async () => {
+  const { env, service } = await startOperator();
+  const set = await (await fetch(service.tokenLink)).text();
+  const [asked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const url = await startServer((_request, response) => {
+    asked.resolve();
+    void released.promise.then(() => response.end(set));
+  });
+  const given = { ...env, TOKEN_LINK_ORIGIN: url };
+  const command = startHere(['tokens', 'import', `${url}/a-secret-path`], given);
+  await asked.promise;
+  const stopped = command.stop();
+  released.resolve();
+  expect(await stopped).toMatchObject({ code: 1, stderr: expect.stringContaining('too late') });
+  expect(service.exchanges).toEqual([]);
+});
+
 test('a command that is stopped during an exchange ends once the pair is saved', async () => {
   const { env, service, status } = await startWithTokens();
   const held = service.tokenAnswers.hold('after');
@@ -572,6 +589,23 @@ test('a pair that cannot be saved waits in an emergency file, and recover saves 
   copyFileSync(file('copy'), storePath);
   expect(await done('recover')).toContain('generation 3 is in use');
   expect(await done('refresh')).toContain('generation 4 is in use');
+});
+
+test('a command whose pair is in no file either waits until it can be saved', async () => {
+  const { service, env, storePath, file, status } = await startWithTokens();
+  const rescue = file('rescue');
+  const held = service.tokenAnswers.hold('after');
+  const command = startHere(['tokens', 'refresh'], { ...env, TOKEN_RESCUE_DIR: rescue });
+  await held.arrived;
+  writeFileSync(rescue, 'no folder');
+  rmSync(storePath);
+  mkdirSync(storePath);
+  held.release();
+  await command.printed(/do not kill this command/);
+  rmSync(rescue);
+  rmdirSync(storePath);
+  expect(await command.ended).toMatchObject({ code: 0 });
+  expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
 });
 
 /** The claim of a process that ended before it had an answer. */
