@@ -425,6 +425,10 @@ const REFUSED: readonly Row[] = [
       '{ me { ... on Candidate { vacancy { candidates { items { id } } } } } }',
       /^The operation is 5 levels deep; at most 4 .*MAX_DEPTH/,
     ],
+    'levels below the second selection of a field': [
+      '{ me { id } me { ... on Candidate { vacancy { candidates { items { id } } } } } }',
+      / 5 levels/,
+    ],
     aliases: {
       ...query('query A { me { a: id b: id c: id } } query B { me { id } }', {
         operationName: 'B',
