@@ -8,7 +8,7 @@ beforeAll(async () => {
   const schema = buildSchema(`
     scalar Json
     type Query {
-      a: String b: String c: String! list: [Item] items: [Item!]! json: Json float: Float
+      a(x: String): String b: String c: String! list: [Item] items: [Item!]! json: Json float: Float
     }
     type Mutation { a: String b: String }
     type Item { a: String b: String! json: Json many: [Json] }`);
@@ -83,6 +83,16 @@ test.each(Object.entries(PASSED_ON))('a caller gets %s as the service sent it', 
     (JSON.parse(body) as { errors?: [] }).errors?.length ?? 0,
   );
 });
+
+test.each([{ x: 'y' }, { x: null }, {}])(
+  'the service gets variables as the caller sent them: %j',
+  async (variables) => {
+    answer = '{"data":{"a":"x"}}';
+    const query = 'query ($x: String = "by default") { a(x: $x) }';
+    const { sent } = await world.expectSame({ query, variables });
+    expect(sent.map((body) => JSON.parse(body) as object)).toMatchObject([{ variables }]);
+  },
+);
 
 const LONG = ['12345678901234567890', '-9007199254740993', '9'.repeat(400)];
 
