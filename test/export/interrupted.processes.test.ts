@@ -220,6 +220,13 @@ test.each<[string, number, Fault, number, RegExp]>([
     /^(?![^]*again in)[^]*\n600 records/,
   ],
   ['has lost its tokens', 2, refused(LASTING), 1, /^Exporting .*\nNo\.\n$/],
+  [
+    'finds its cursor outdated',
+    2,
+    refused({ code: 'CURSOR_INVALID' }),
+    1,
+    /^Exporting .*\nNo\.\n$/,
+  ],
   ['withdraws a scope', 2, refused({ code: 'FORBIDDEN' }), 2, /^Exporting .*\nNo\.\n$/],
   ['redirects', 1, page(307, MOVED), 2, /^\S+ did not .*\(HTTP 307\)\. Check the address in --url/],
   ['is none', 1, page(404), 2, /\(HTTP 404\)\. Check the address in --url\.\n$/],
