@@ -13,32 +13,25 @@ const sealed = createSealer([KEYS[0]!]);
 const other = createSealer([KEYS[1]!]);
 const received = successor(exchanged(), pairOf('3'), NOON);
 
-test.each([
-  ['beside the store', 'made/when needed', undefined],
-  ['in TOKEN_RESCUE_DIR', 'elsewhere', 'made/when needed'],
-])(
-  'a pair in an emergency file is sealed with TOKEN_STORE_KEY, private, and returned as it was received: %s',
-  (...row) => {
-    const [, beside, ofSetting] = row;
-    using home = temporaryFolder();
-    const folder = home.file('made/when needed');
-    const { emergency } = openCustody({
-      tokenStore: { kind: 'sqlite', path: home.file(`${beside}/tokens.db`) },
-      tokenStoreKeys: KEYS,
-      tokenRescueDir: ofSetting && home.file(ofSetting),
-    });
-    expect(emergency.read()).toEqual([]);
-    expect(emergency.put(received)).toBe(true);
-    const path = emergency.pathOf(received);
-    expect(readdirSync(folder).map((file) => join(folder, file))).toEqual([path]);
-    expect(readFileSync(path, 'utf8')).not.toMatch(/(access|refresh)-/);
-    expect(statSync(path).mode & 0o777).toBe(0o600);
-    expect(statSync(folder).mode & 0o777).toBe(0o700);
-    expect(emergency.read()).toEqual([{ path, received }]);
-    emergency.remove(path);
-    expect(readdirSync(folder)).toEqual([]);
-  },
-);
+test('a pair in an emergency file is sealed with TOKEN_STORE_KEY, private, and returned as it was received', () => {
+  using home = temporaryFolder();
+  const folder = home.file('made/when needed');
+  const { emergency } = openCustody({
+    tokenStore: { kind: 'sqlite', path: join(folder, 'tokens.db') },
+    tokenStoreKeys: KEYS,
+    tokenRescueDir: undefined,
+  });
+  expect(emergency.read()).toEqual([]);
+  expect(emergency.put(received)).toBe(true);
+  const path = emergency.pathOf(received);
+  expect(readdirSync(folder).map((file) => join(folder, file))).toEqual([path]);
+  expect(readFileSync(path, 'utf8')).not.toMatch(/(access|refresh)-/);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  expect(emergency.read()).toEqual([{ path, received }]);
+  emergency.remove(path);
+  expect(readdirSync(folder)).toEqual([]);
+});
 
 test.each<[string, (path: string) => void, typeof sealed, why: string | undefined]>([
   ['is damaged', (path) => writeFileSync(path, 'plain:{"access-3'), sealed, 'is damaged'],
