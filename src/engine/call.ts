@@ -87,10 +87,6 @@ export class Call {
     return this.budget.caller;
   }
 
-  get cause(): Cause | undefined {
-    return this.origin.cause;
-  }
-
   get signal(): AbortSignal {
     return this.origin.signal;
   }
@@ -135,7 +131,8 @@ export class Call {
   /** @param pages its cost */
   async ask(request: OutgoingRequest, pages: number): Promise<UpstreamAnswer> {
     this.budget.spend(pages);
-    const { signal, caller, cause } = this;
+    const { signal, cause } = this.origin;
+    const { caller } = this;
     const { slots, parts, priority } = this.#whole;
     return slots.run(() => parts.send(request, { signal, caller, cause, priority }));
   }

@@ -126,15 +126,12 @@ export class ListField implements NestedFiller {
   ): WalkedPages<PageRecords> {
     if (list.parent !== undefined) return walkBehind(pages.listFor(call, list), position, limit);
     const { walks, slots } = this.#shared.lists;
-    const { caller, operation } = call;
     const begin = (readers: WalkReader) => {
       const paged = pages.listFor(call.forWalk(readers), list);
       const walk = () => walkBehind(paged, position, limit);
       // One page needs no turn.
       const isShort = limit !== undefined && limit <= paged.size.limit;
-      return isShort
-        ? walk()
-        : walkInTurn(slots, { caller, operation, signal: readers.signal }, walk);
+      return isShort ? walk() : walkInTurn(slots, call, walk, readers.signal);
     };
     return walks.join(name, begin, call);
   }
@@ -173,9 +170,14 @@ export class ListField implements NestedFiller {
       ...pages.listFor(isBackward ? call.forOverhead() : call, list),
       inTurn: (begin) => walkInTurn(slots, call, begin),
     };
-    const [read, { total, failure }] = await Promise.all([
+    let ofTotal: readonly AnswerError[] = [];
+    const noTotal = (thrown: unknown) => {
+      ofTotal = failed(thrown).errors;
+      return null;
+    };
+    const [read, total] = await Promise.all([
       isRead ? readConnection(connected, args) : NOTHING,
-      totals.length > 0 ? this.#total(list, call).catch(noTotal) : NO_TOTAL,
+      totals.length > 0 ? this.#total(list, call).catch(noTotal) : null,
     ]);
     if (isBackward) {
       // Pages of overhead have charged the caller, but have not checked the scope `drain` for what is returned.
@@ -185,16 +187,16 @@ export class ListField implements NestedFiller {
     const connection = { ...read, total, cursorOf: cursorsOf(list.nameInCursors), values };
     const text = shape.write(connection);
     call.hold(connection, text.length);
-    const ofTotals = totals.flatMap(({ key }) => errorsBelow([key], failure));
+    const ofTotals = totals.flatMap(({ key }) => errorsBelow([key], ofTotal));
     return { value: JsonText.of(text), errors: [...ofTotals, ...shape.errorsIn(connection)] };
   }
 
-  async #total(list: OpenedList, call: Call) {
+  async #total(list: OpenedList, call: Call): Promise<number> {
     const { known } = this.#shared.lists;
     const { bare } = this.#pages;
     if (this.#adapter.count !== undefined) {
       const { count } = await bare.listFor(call, list).fetchPage(null, 1);
-      if (count !== undefined) return { total: count, failure: [] };
+      if (count !== undefined) return count;
     }
     const name = JSON.stringify([list.name, 'total']);
     const whole = { name, position: null, limit: undefined };
@@ -202,14 +204,14 @@ export class ListField implements NestedFiller {
       const gateway = this.#shared.gatewayCall(call.variables, signal);
       return this.#walk(bare, list, gateway, whole);
     });
-    if (kept !== undefined) return { total: kept, failure: [] };
+    if (kept !== undefined) return kept;
     const { max } = call.drainBudget;
     let total = 0;
     for await (const { offsets } of this.#walk(bare, list, call.forOverhead(), whole)) {
       total += offsets.length;
       if (total > max) throw limitExceeded(max);
     }
-    return { total, failure: [] };
+    return total;
   }
 }
 
@@ -226,11 +228,6 @@ interface Walk {
 }
 
 const NOTHING = { places: [], hasNextPage: false, hasPreviousPage: false };
-const NO_TOTAL = { total: null, failure: [] };
-
-function noTotal(thrown: unknown) {
-  return { total: null, failure: failed(thrown).errors };
-}
 
 /** A list with the arguments of one call. */
 interface OpenedList extends Reading {

@@ -7,7 +7,6 @@ import type { OutgoingRequest } from '../upstream/request.ts';
 import { compileByIds } from './by-ids.ts';
 import type { Call } from './call.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
-import { nameWith } from './mend.ts';
 import { badPage, failedBy, pageReader } from './page-reader.ts';
 import type { PageRecords } from './page-records.ts';
 import { asQuery, type PreparedOperation } from './prepared-operation.ts';
@@ -74,7 +73,6 @@ export function listPages(
   /** Names the list and the selection, for what the service refuses as too big. */
   const texts = places.map((selections) => print({ kind: Kind.SELECTION_SET, selections }));
   const nameOfSize = `${adapter.parent}.${name} ${texts.join(' ')}`;
-  const nameFor = (sent: JsonObject) => nameWith(request, reader.mends, sent);
 
   const fetcher = (call: Call, { parent }: Reading): FetchPage<PageRecords> => {
     const { sent } = call.variables;
@@ -96,7 +94,9 @@ export function listPages(
         parents!.load(ids, { sent, added, ask: askFor, read: (of) => read(listOf(adapter, of)) });
       // The first pages of the nested lists of several parents share a request.
       if (cursor === null) {
-        return call.loader<Page<PageRecords>>(`${size} ${nameFor(sent)}`, load).load(parent);
+        return call
+          .loader<Page<PageRecords>>(`${size} ${request.nameWith(sent)}`, load)
+          .load(parent);
       }
       const [page] = await load([parent]);
       if (page instanceof Error) throw page;
@@ -109,7 +109,7 @@ export function listPages(
     get bare() {
       return (bare ??= listPages(shared, prepared, adapter, [], args));
     },
-    nameWith: nameFor,
+    nameWith: request.nameWith,
     listFor: (call, reading) => {
       const { known, sizeOf, concurrency } = shared.lists;
       return {
@@ -133,7 +133,7 @@ async function ask(
   const answered = await call.ask(outgoing, pages).catch((error: unknown) => {
     throw pageError(error);
   });
-  telemetry.pageRead(call.cause);
+  telemetry.pageRead(call.origin.cause);
   const answer = readServiceAnswer(answered);
   const { data, errors } = answer;
   if (!isTooBig(answer) && data !== undefined) return { value: data, errors };

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { getNamedType, isCompositeType, type GraphQLCompositeType } from 'graphql';
 import { hasFields, objectTypesOf } from '../schema/derived.ts';
 import { errorsBelow, type AnswerError, type Path } from './answer.ts';
@@ -7,7 +6,6 @@ import { isJsonObject, type JsonObject } from './json.ts';
 import { parentIdKey, type NestedFiller, type PreparedOperation } from './prepared-operation.ts';
 import { fieldsBelow, type SelectedField } from './selected-fields.ts';
 import { failed } from './service-answer.ts';
-import type { ServiceRequest } from './service-request.ts';
 import type { Shared } from './shared.ts';
 
 /*
@@ -18,10 +16,10 @@ import type { Shared } from './shared.ts';
  */
 
 /** The places to visit in an object. At least one. */
-export interface Mend {
+interface Mend {
   readonly places: readonly Place[];
-  /** Names it, if there are nested lists in it, or below. */
-  readonly fills: string | undefined;
+  /** Whether there are nested lists in it, or below. */
+  readonly isFilled: boolean;
 }
 
 interface Place {
@@ -55,22 +53,7 @@ export function compileMend(
   if (shared.servedNames.size === 0 && prepared.nested.size === 0) return undefined;
   const places = fields.flatMap((field) => placeOf(shared, prepared, types, field) ?? []);
   if (places.length === 0) return undefined;
-  const fills = places.some(({ nested, below }) => nested || below?.fills);
-  return { places, fills: fills ? randomUUID() : undefined };
-}
-
-/**
- * Names what a request selects, and what is filled into its values, which its text does not say: equal for values that
- * are equal, for these values of the caller's variables.
- */
-export function nameWith(
-  request: ServiceRequest,
-  mends: readonly (Mend | undefined)[],
-  sent: JsonObject,
-): string {
-  const name = request.nameWith(sent);
-  const filled = mends.flatMap((each) => each?.fills ?? []);
-  return filled.length === 0 ? name : JSON.stringify([name, filled, sent]);
+  return { places, isFilled: places.some(({ nested, below }) => nested ?? below?.isFilled) };
 }
 
 /**
@@ -164,7 +147,7 @@ function mend(mending: Mend, value: unknown, path: Path, fills: Fill[]): void {
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) {
       // Paths are only needed for nested lists.
-      mend(mending, item, mending.fills ? [...path, index] : path, fills);
+      mend(mending, item, mending.isFilled ? [...path, index] : path, fills);
     }
     return;
   }
@@ -180,7 +163,7 @@ function mend(mending: Mend, value: unknown, path: Path, fills: Fill[]): void {
       fills.push({ ...place, holder: value, key, parent, path: [...path, key] });
       value[key] = null;
     }
-    if (below) mend(below, found, below.fills ? [...path, key] : path, fills);
+    if (below) mend(below, found, below.isFilled ? [...path, key] : path, fills);
   }
   for (const { key, isHidden } of mending.places) if (isHidden) delete value[key];
 }

@@ -91,8 +91,6 @@ export function pageReader(
   return {
     /** Of the paged field. */
     selections,
-    /** What is changed in the records of each place. */
-    mends,
     /**
      * @param cursor with which the page was requested @param size with which it was requested
      * @throws PageFailedError, CursorRefusedError

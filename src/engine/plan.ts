@@ -73,11 +73,11 @@ export function compile(
     ofService.length > 0 ? forwardedFields(shared, prepared, root, ofService, isWhole) : undefined;
 
   /** The lists with a `@stream`, whatever its condition is. */
-  const streamable = fields.filter(
-    ({ name, uses }) =>
-      shared.derived.get(`${root.name}.${name}`)?.kind === 'all' &&
-      uses.some(({ node }) => node.directives?.some(isIncremental)),
-  );
+  const streamable = fields.flatMap((field) => {
+    const list = derived.get(field.key);
+    const hasStream = field.uses.some(({ node }) => node.directives?.some(isIncremental));
+    return hasStream && list instanceof ListField ? [{ ...field, list }] : [];
+  });
 
   /** @param streamed the keys of lists whose records are sent later: they are empty here */
   const answer = async (call: Call, streamed?: ReadonlySet<string>): Promise<Answer> => {
@@ -129,9 +129,9 @@ export function compile(
     },
     stream: (call) => {
       const { values } = call.variables;
-      const streams = selectedNow(streamable, values).flatMap(({ key, uses }) => {
+      const streams = selectedNow(streamable, values).flatMap(({ list, uses }) => {
         const stream = uses.map(({ node }) => streamAt(node, values)).find((each) => each);
-        return stream ? [{ list: derived.get(key) as ListField, ...stream }] : [];
+        return stream ? [{ list, ...stream }] : [];
       });
       if (streams.length === 0) return undefined;
       const streamed = new Set(streams.map(({ list }) => list.key));

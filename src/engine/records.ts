@@ -14,7 +14,7 @@ import type { Call } from './call.ts';
 import { identityText } from './identity.ts';
 import { isJsonObject } from './json.ts';
 import { listPages } from './list-pages.ts';
-import { compileMend, mended, nameWith } from './mend.ts';
+import { compileMend, mended } from './mend.ts';
 import type { PageRecords } from './page-records.ts';
 import type { PreparedOperation } from './prepared-operation.ts';
 import { selectedFields } from './selected-fields.ts';
@@ -68,7 +68,7 @@ function recordsById(
 
   return (call, id) => {
     const { sent } = call.variables;
-    const name = `${byId.field} ${nameWith(byIds.request(1), [mending], sent)}`;
+    const name = `${byId.field} ${byIds.request(1).nameWith(sent)}`;
     const loader = call.loader<FieldValue>(name, (ids) =>
       byIds.load(ids, {
         sent,

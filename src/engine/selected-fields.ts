@@ -100,14 +100,9 @@ export function selectedNow<F extends SelectedField>(
   fields: readonly F[],
   values: Readonly<Record<string, unknown>>,
 ): readonly F[] {
-  return fields.filter((field) => isSelected(field, values));
-}
-
-export function isSelected(
-  { uses }: SelectedField,
-  values: Readonly<Record<string, unknown>>,
-): boolean {
-  return uses.some(({ conditions }) => conditions.every((each) => isTrue(each, values)));
+  return fields.filter(({ uses }) =>
+    uses.some(({ conditions }) => conditions.every((each) => isTrue(each, values))),
+  );
 }
 
 function isTrue(condition: DirectiveNode, values: Readonly<Record<string, unknown>>): boolean {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import {
   getNamedType,
   Kind,
@@ -32,7 +33,7 @@ export type ServiceRequest = ReturnType<typeof serviceRequest>;
  */
 export function serviceRequest(
   { upstream, toUpstream }: ServedSchema,
-  { definition, fragments }: PreparedOperation,
+  { definition, fragments, nested }: PreparedOperation,
   selections: readonly SelectionNode[],
   added: readonly VariableDefinitionNode[] = [],
 ) {
@@ -46,12 +47,14 @@ export function serviceRequest(
   const types = new TypeInfo(upstream);
   const used = new Set<string>();
   let pages = 0;
+  let isFilled = false;
   const sentNodes: DocumentNode = visit(
     only,
     visitWithTypeInfo(types, {
       Directive: (node) => (isIncremental(node) ? null : undefined),
       Variable: ({ name }) => void used.add(name.value),
-      Field: () => {
+      Field: (node) => {
+        isFilled ||= nested.has(node);
         const type = getNamedType(types.getType());
         if (type && mayBePage(upstream, type)) pages += 1;
       },
@@ -64,6 +67,8 @@ export function serviceRequest(
   const kind = operation.operation === OperationTypeNode.MUTATION ? 'mutation' : 'query';
   const query = print(toUpstream(document));
   const withoutVariables = JSON.stringify({ query });
+  /** Nested lists are not in the text. */
+  const fills = isFilled ? randomUUID() : undefined;
   const names = declared.map(({ variable }) => variable.name.value);
 
   /** Made in one piece: V8 joins pieces when they are read, and copies a megabyte of variables once more. */
@@ -83,7 +88,10 @@ export function serviceRequest(
     outgoing: (sent: Values, ofGateway?: Values): OutgoingRequest => {
       return { kind, body: body(sent, ofGateway) };
     },
-    /** Names what is requested for these variables, whatever the values of the gateway's variables are. */
-    nameWith: (sent: Values) => body(sent),
+    /**
+     * Names what is requested for these variables, and what is filled into it, whatever the values of the gateway's
+     * variables are.
+     */
+    nameWith: (sent: Values) => (fills ? JSON.stringify([fills, sent]) : body(sent)),
   };
 }

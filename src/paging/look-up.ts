@@ -114,11 +114,10 @@ export class LookUps {
 
   #join(list: LookUpList<unknown>, caller: LookUpCaller, walk: number): WalkedPages {
     const { walks, slots } = this.#options;
-    const turn = { caller: caller.caller, operation: caller.operation };
-    const begin = (readers: WalkReader) =>
-      walkInTurn(slots, { ...turn, signal: readers.signal }, () =>
-        walkList(list.idsFor(readers), { after: null, readsAhead: false }),
-      );
+    const begin = (readers: WalkReader) => {
+      const ids = () => walkList(list.idsFor(readers), { after: null, readsAhead: false });
+      return walkInTurn(slots, caller, ids, readers.signal);
+    };
     return walks.join(JSON.stringify([list.name, 'ids', walk]), begin, caller);
   }
 

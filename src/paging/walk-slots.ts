@@ -58,12 +58,18 @@ export class WalkSlots {
   }
 }
 
-/** Begins a walk when a slot is free, and lets others use the slot while the reader does not read on. */
+/**
+ * Begins a walk when a slot is free, and lets others use the slot while the reader does not read on.
+ *
+ * @param signal of all its readers. Default: that of the turn
+ */
 export async function* walkInTurn<R>(
   slots: WalkSlots,
-  turn: WalkTurn,
+  { caller, operation, signal: own }: WalkTurn,
   begin: () => WalkedPages<R>,
+  signal = own,
 ): WalkedPages<R> {
+  const turn = { caller, operation, signal };
   await slots.take(turn);
   let hasSlot = true;
   const rest = () => {
