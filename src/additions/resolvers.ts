@@ -76,7 +76,8 @@ function preparedResolver(type: string, field: Resolver | ResolverConfig): Resol
     ...config,
     ...(selectionSet !== undefined && { selectionSet: underOurKeys(type, selectionSet) }),
     resolve: (parent, args, context, info) => {
-      const value = resolve(withPlainNames(type, parent), args, context, info);
+      const plain = selectionSet === undefined ? parent : withPlainNames(type, parent);
+      const value = resolve(plain, args, context, info);
       return returned(value, info.returnType, { info, execution: executionWith(context) });
     },
   };
@@ -127,15 +128,16 @@ export function guardFields(schema: GraphQLSchema): void {
     // All schemas share the types of introspection.
     if (!isObjectType(type) || isIntrospectionType(type)) continue;
     for (const field of Object.values(type.getFields())) {
-      const resolve =
-        field.resolve === resolveMerged ? ofService(resolveMerged as Resolver) : field.resolve;
+      const place = `${type.name}.${field.name}`;
+      const resolve = field.resolve === resolveMerged ? ofService(place) : field.resolve;
       const isList = isListType(getNullableType(field.type));
       if (resolve) field.resolve = isList ? settling(resolve, field.type) : resolve;
     }
   }
 }
 
-function ofService(resolve: Resolver): Resolver {
+/** @param place as `Type.field` */
+function ofService(place: string): Resolver {
   // By this name graphql-tools knows that it need not look for what a resolver requires.
   return function defaultMergedResolver(parent, args, context, info) {
     if (isObject(parent) && isExternalObject(parent)) {
@@ -143,10 +145,10 @@ function ofService(resolve: Resolver): Resolver {
       const value = parent[key];
       if (value instanceof Error) throw withoutPath(value);
       if (value !== undefined) {
-        parent[key] = fitting(value, info.returnType, `${info.parentType.name}.${info.fieldName}`);
+        parent[key] = fitting(value, info.returnType, place);
       }
     }
-    return resolve(parent, args, context, info);
+    return (resolveMerged as Resolver)(parent, args, context, info);
   };
 }
 

@@ -1,6 +1,14 @@
 import type { SubschemaConfig } from '@graphql-tools/delegate';
 import { stitchSchemas } from '@graphql-tools/stitch';
-import { assertValidSchema, parse, validate, type DocumentNode, type GraphQLSchema } from 'graphql';
+import {
+  assertValidSchema,
+  isLeafType,
+  parse,
+  validate,
+  visit,
+  type DocumentNode,
+  type GraphQLSchema,
+} from 'graphql';
 import type { Plan } from '../engine/plan.ts';
 import { OperatorMistake, OperatorMistakes } from '../errors.ts';
 import type { Entity } from '../schema/derived.ts';
@@ -91,7 +99,9 @@ function stitched(
   added: AddedParts,
   delegate: Delegate,
 ): GraphQLSchema {
-  const found = entities.filter(({ lookup }) => lookup);
+  const found = mayReturnRecords(servedSchema, added)
+    ? entities.filter(({ lookup }) => lookup)
+    : [];
   const service: SubschemaConfig = {
     name: 'recruiting',
     schema: servedSchema,
@@ -113,6 +123,20 @@ function stitched(
     const { message } = error as Error;
     throw new OperatorMistakes(added.source, [message.replace(/\.?$/, '.')]);
   }
+}
+
+/** Whether there may be records that are merged. Without, the keys of all others need not be requested. */
+function mayReturnRecords(
+  served: GraphQLSchema,
+  { documents, subschemas }: Pick<AddedParts, 'documents' | 'subschemas'>,
+): boolean {
+  let may = subschemas.length > 0;
+  for (const document of documents) {
+    visit(document, {
+      NamedType: ({ name }) => void (may ||= !isLeafType(served.getType(name.value))),
+    });
+  }
+  return may;
 }
 
 /** Without these, stitching would rename the root types to `Query` and `Mutation`. */

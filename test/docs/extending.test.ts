@@ -65,5 +65,7 @@ async function people(config: string, fields: string) {
   });
   const { data } = await askAt(gateway.url, `{ allPersons { ${fields} } }`);
   expect(data).toMatchObject({ allPersons: { length: 137 } });
+  // Nothing is merged, so no key is requested.
+  for (const { body } of service.received) expect(body).not.toContain('_rsNeeds_Person_id');
   return data!['allPersons'] as Record<string, string>[];
 }
