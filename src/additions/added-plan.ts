@@ -14,7 +14,7 @@ import {
 import type { AnswerError } from '../engine/answer.ts';
 import type { Plan } from '../engine/plan.ts';
 import { fragmentNode, isCondition } from '../engine/syntax.ts';
-import { codedError } from '../errors.ts';
+import { codedError, errorsThrown } from '../errors.ts';
 import { fieldAt } from '../schema/derived.ts';
 import type { NamedDocument } from '../schema/field-scopes.ts';
 import { isIncremental } from '../schema/incremental-directives.ts';
@@ -128,11 +128,10 @@ function answerErrors(error: GraphQLError): readonly AnswerError[] {
     if (!thrown.originalError) break;
     thrown = thrown.originalError;
   }
-  const causes: readonly Error[] = thrown instanceof AggregateError ? thrown.errors : [thrown];
-  return causes.map((cause) => answerError(cause, error));
+  return errorsThrown(thrown).map((cause) => answerError(cause, error));
 }
 
-function answerError(cause: Error, located: GraphQLError): AnswerError {
+function answerError(cause: unknown, located: GraphQLError): AnswerError {
   if (!(cause instanceof DelegatedError)) {
     return { thrown: cause, path: located.path };
   }

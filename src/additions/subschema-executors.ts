@@ -10,7 +10,7 @@ import {
 } from 'graphql';
 import { resultOf, type AnswerError, type Path } from '../engine/answer.ts';
 import { keyOf } from '../engine/syntax.ts';
-import { codedError } from '../errors.ts';
+import { codedError, errorsThrown } from '../errors.ts';
 import type { Delegate } from './delegate.ts';
 import { executionWith, valuesIn } from './execution.ts';
 import { fitting } from './fitting.ts';
@@ -60,7 +60,6 @@ function placed(
   if (!data) return failed(request, errors);
   const execution = executionWith(request.context);
   execution?.count(valuesIn(data));
-  const places = new Map<Container, Map<Step, DelegatedError[]>>();
   for (const error of errors) {
     const path = pathOf(error) ?? [];
     let parent = data;
@@ -69,17 +68,14 @@ function placed(
       parent = next;
       depth += 1;
     }
-    const key = path[depth];
-    if (key === undefined || parent[key] !== null) {
+    const key = path[depth] ?? '';
+    const there = parent[key];
+    if (there !== null && !(there instanceof Error)) {
       execution?.report(error);
       continue;
     }
-    const ofParent = places.get(parent) ?? new Map<Step, DelegatedError[]>();
-    const located = new DelegatedError(error, path.slice(depth + 1));
-    places.set(parent, ofParent.set(key, [...(ofParent.get(key) ?? []), located]));
-  }
-  for (const [parent, ofParent] of places) {
-    for (const [key, all] of ofParent) parent[key] = together(all);
+    const earlier = there ? errorsThrown(there) : [];
+    parent[key] = together([...earlier, new DelegatedError(error, path.slice(depth + 1))]);
   }
   const { operation } = getOperationAST(request.document)!;
   const root = schema.getRootType(operation)!;
@@ -110,8 +106,8 @@ function rootFields({ document }: ExecutionRequest): readonly FieldNode[] {
 }
 
 /** graphql-js takes one error for each value. */
-function together(errors: readonly DelegatedError[]): Error {
-  return errors.length === 1 ? errors[0]! : new AggregateError(errors);
+function together(errors: readonly unknown[]): unknown {
+  return errors.length === 1 ? errors[0] : new AggregateError(errors);
 }
 
 /** An error of a delegated operation, without a path. */
@@ -132,9 +128,9 @@ function pathOf(error: AnswerError): Path | undefined {
   return error.path ?? (isLocated ? error.thrown.path : undefined);
 }
 
-type Step = string | number;
-type Container = Record<Step, unknown>;
+type Container = Record<string | number, unknown>;
 
+/** Not an error that was put there. */
 function isContainer(value: unknown): value is Container {
-  return typeof value === 'object' && value !== null;
+  return typeof value === 'object' && value !== null && !(value instanceof Error);
 }

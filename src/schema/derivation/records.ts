@@ -139,13 +139,8 @@ export function deriveEntities(
     const field = isDerived && !isTaken ? name : undefined;
     taken.add(field);
     const foundBy = byId ? `${byId.field}(${byId.argument.name}: …)` : adapter?.name;
-    const why = byId?.result
-      ? describeResult(byId.result)
-      : byId
-        ? BY_ID
-        : adapter
-          ? IN_LIST
-          : NOT_FOUND;
+    const whyById = byId?.result ? describeResult(byId.result) : BY_ID;
+    const why = byId ? whyById : adapter ? IN_LIST : NOT_FOUND;
     reports.push({
       subject: type.name,
       facts: {
