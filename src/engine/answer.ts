@@ -36,15 +36,11 @@ export function errorsBelow(path: Path, errors: readonly AnswerError[]): AnswerE
  * is never in memory as a tree of objects.
  */
 export class JsonText {
-  /** The value is what they say in a row. */
+  /** The value is what they say in a row. Bytes are elements of a list. */
   readonly pieces: readonly Piece[];
 
-  private constructor(pieces: readonly Piece[]) {
+  constructor(pieces: readonly Piece[]) {
     this.pieces = pieces;
-  }
-
-  static of(text: string): JsonText {
-    return new JsonText([text]);
   }
 
   /** @param parts some elements each, with commas between them; none is empty */

@@ -23,19 +23,16 @@ interface Connection extends Window<PageRecords> {
 /** Makes a member of a connection, or of one of its edges, as JSON. */
 type Make<T> = (connection: Connection, of: T) => unknown;
 
-/** The names of a connection's types, for `__typename`. */
-interface ConnectionTypes {
-  readonly type: string;
-  readonly edge: string;
-  readonly pageInfo: string;
-}
-
 export type ConnectionShape = ReturnType<typeof connectionShape>;
 
-/** How an operation selects a connection, and so what it returns. Compiled once. */
+/**
+ * How an operation selects a connection, and so what it returns. Compiled once.
+ *
+ * @param types the names of its types, for `__typename`
+ */
 export function connectionShape(
   field: SelectedField,
-  types: ConnectionTypes,
+  types: { readonly type: string; readonly edge: string; readonly pageInfo: string },
   fragments: Fragments,
 ) {
   const places: (readonly SelectionNode[])[] = [];

@@ -73,7 +73,7 @@ export function entitiesField(
     const texts = values.map(({ value }) => value?.pieces.join('') ?? 'null');
     for (const text of texts) call.hold({}, text.length);
     return {
-      value: JsonText.of(`[${texts.join(',')}]`),
+      value: new JsonText([`[${texts.join(',')}]`]),
       errors: values.flatMap(({ errors }, index) => errorsBelow([index], errors)),
     };
   };

@@ -9,14 +9,9 @@ import { idOf, objectTypesOf, type Adapter } from '../schema/derived.ts';
 import { isJsonObject } from './json.ts';
 import { fieldNode, fragmentNode } from './syntax.ts';
 
-/** Selects and reads what identifies the records of a list: `id`, or what adapters.json names. */
-interface Identity {
-  readonly selections: readonly SelectionNode[];
-  /** Returns `Type:value`; null for a record without it. Removes what the gateway selected for itself. */
-  of(record: unknown): string | null;
-}
-
 /**
+ * Selects and reads what identifies the records of a list: `id`, or what adapters.json names.
+ *
  * The value is selected under an alias of the gateway, since a caller may use the name `id` as an alias of another field;
  * unless the caller selects just that. In a list of several types each type has its own alias: GraphQL does not allow one
  * response name for values of different types.
@@ -25,7 +20,7 @@ export function identityOf(
   schema: GraphQLSchema,
   { nodeType, identity }: Pick<Adapter, 'nodeType' | 'identity'>,
   selections: readonly SelectionNode[],
-): Identity {
+) {
   if (identity === undefined) return { selections: [], of: () => null };
   const isSelected =
     isObjectType(nodeType) && selections.some((selection) => isPlain(selection, identity));
@@ -38,7 +33,8 @@ export function identityOf(
   });
   return {
     selections: isSelected ? [] : fields,
-    of: (record) => {
+    /** Returns `Type:value`; null for a record without it. Removes what the gateway selected for itself. */
+    of: (record: unknown): string | null => {
       const found = isJsonObject(record) && all.find(({ key }) => record[key] !== undefined);
       if (!found) return null;
       const { [found.key]: value } = record;

@@ -188,7 +188,7 @@ export class ListField implements NestedFiller {
     const text = shape.write(connection);
     call.hold(connection, text.length);
     const ofTotals = totals.flatMap(({ key }) => errorsBelow([key], ofTotal));
-    return { value: JsonText.of(text), errors: [...ofTotals, ...shape.errorsIn(connection)] };
+    return { value: new JsonText([text]), errors: [...ofTotals, ...shape.errorsIn(connection)] };
   }
 
   async #total(list: OpenedList, call: Call): Promise<number> {

@@ -17,21 +17,15 @@ export function localFields(
 ): ((call: Call) => Readonly<Record<string, unknown>>) | undefined {
   const local = selected.filter(({ name }) => isLocal(name));
   if (local.length === 0) return undefined;
-  const service = local.filter(({ name }) => name === '_service');
-  const introspection = local.filter((field) => !service.includes(field));
   const rootValue = { _service: { sdl: () => offered.subgraphSdl() } };
   // In the offered schema `_service` may belong to a subschema, whose executor answers it by this plan.
   const parts = [
-    { schema, fields: service },
-    { schema: offered.schema, fields: introspection },
-  ].map((part) => {
-    const { definition, fragments } = rootPart(prepared, part.fields);
+    { schema, fields: local.filter(({ name }) => name === '_service') },
+    { schema: offered.schema, fields: local.filter(({ name }) => name !== '_service') },
+  ].map(({ fields, ...part }) => {
+    const { definition, fragments } = rootPart(prepared, fields);
     const definitions = [definition, ...fragments.values()];
-    return {
-      schema: part.schema,
-      rootValue,
-      document: { kind: Kind.DOCUMENT, definitions },
-    } as const;
+    return { ...part, rootValue, document: { kind: Kind.DOCUMENT, definitions } } as const;
   });
   return ({ variables }) => {
     const results = parts.map((part) =>

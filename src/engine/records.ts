@@ -63,7 +63,7 @@ function recordsById(
     // An error without a place may explain any null, but no record.
     const own = errors.filter(({ path }) => isNull || path !== undefined);
     const inside = mending ? await mended(mending, value, call) : [];
-    return { value: JsonText.of(JSON.stringify(value ?? null)), errors: [...own, ...inside] };
+    return { value: new JsonText([JSON.stringify(value ?? null)]), errors: [...own, ...inside] };
   };
 
   return (call, id) => {
@@ -106,7 +106,7 @@ function recordsInList(
       if (!result) return NO_RECORD;
       if ('error' in result) return result.error as Error;
       const { page, offset } = result.place;
-      const value = JsonText.of(JSON.stringify(page.records.valueAt(offset)));
+      const value = new JsonText([JSON.stringify(page.records.valueAt(offset))]);
       const errors = page.records.errorsAt(offset);
       return { value, errors: errors.map((error) => ({ ...error, path: error.path?.slice(1) })) };
     });

@@ -13,23 +13,21 @@ export interface EngineParts extends CallParts {
   readonly served: ServedSchema;
   /** The schema that callers see, for introspection and routers. */
   readonly offered: Pick<ServedSchema, 'schema'> & { readonly subgraphSdl: () => string };
-  readonly config: EngineConfig;
+  readonly config: Pick<
+    Config,
+    | 'mutations'
+    | 'connectionMax'
+    | 'drainConcurrency'
+    | 'drainMaxItems'
+    | 'maxDrains'
+    | 'indexMaxIds'
+    | 'totalCountSeconds'
+  >;
   readonly clock: Clock;
   /** Names the token set in use. With another one the lists may be different. */
   readonly tokenSet: () => string | undefined;
   readonly telemetry: EngineTelemetry;
 }
-
-type EngineConfig = CallParts['config'] &
-  Pick<
-    Config,
-    | 'mutations'
-    | 'connectionMax'
-    | 'drainConcurrency'
-    | 'maxDrains'
-    | 'indexMaxIds'
-    | 'totalCountSeconds'
-  >;
 
 export interface EngineTelemetry {
   /** Called for each page that was read of a list. */

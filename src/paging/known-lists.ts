@@ -25,6 +25,8 @@ interface KnownTotal {
   readonly ended: number;
 }
 
+type Renew = (signal: AbortSignal) => AsyncIterable<unknown>;
+
 /** The most totals kept: callers may send any number of filters, and each parent has its own nested list. */
 const MAX_TOTALS = 10_000;
 /** How long an id that a whole walk did not meet counts as missing. */
@@ -73,10 +75,7 @@ export class KnownLists {
    *
    * @param renew walks the whole list in the background, if the total is old
    */
-  totalOf(
-    list: string,
-    renew: (signal: AbortSignal) => AsyncIterable<unknown>,
-  ): number | undefined {
+  totalOf(list: string, renew: Renew): number | undefined {
     const { total, began = -Infinity } = this.#totals.get(list) ?? {};
     const age = this.#clock.elapsed() - began;
     if (age >= 2 * this.#keptMs) return undefined;
@@ -108,10 +107,7 @@ export class KnownLists {
     this.#totals.clear();
   }
 
-  async #count(
-    list: string,
-    renew: (signal: AbortSignal) => AsyncIterable<unknown>,
-  ): Promise<void> {
+  async #count(list: string, renew: Renew): Promise<void> {
     this.#counting.add(list);
     const { signal } = this.#ending;
     try {

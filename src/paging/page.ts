@@ -45,14 +45,10 @@ export type FetchPage<R = unknown> = (after: string | null, first: number) => Pr
 export const WALK_LEFT = new DOMException('This walk has no reader left.', 'AbortError');
 
 /** The service refuses a page of this many records, and may accept a smaller one. `cause` is the service's error. */
-export class SizeRefusedError extends Error {
-  override readonly name = 'SizeRefusedError';
-}
+export class SizeRefusedError extends Error {}
 
 /** The service refuses the cursor: its record is gone, or it is not a cursor of this list. */
-export class CursorRefusedError extends Error {
-  override readonly name = 'CursorRefusedError';
-}
+export class CursorRefusedError extends Error {}
 
 /** Returns the error if the service refuses the cursor. @throws every other error */
 export async function unlessRefused<T>(reading: Promise<T>): Promise<T | CursorRefusedError> {
@@ -65,9 +61,7 @@ export async function unlessRefused<T>(reading: Promise<T>): Promise<T | CursorR
 }
 
 /** The page could not be read, and reading it again now would not help. `cause` says why. */
-export class PageFailedError extends Error {
-  override readonly name = 'PageFailedError';
-}
+export class PageFailedError extends Error {}
 
 /** Returns what a caller is told of a page that could not be read: the error of the service, which is the cause. */
 export function causeOf(error: unknown): unknown {
