@@ -1,4 +1,3 @@
-import { GraphQLError } from 'graphql';
 import { authorize, type BearerTokens } from './authorize.ts';
 import { breaker } from './breaker.ts';
 import { openConnections, type ConnectionsParts } from './connections.ts';
@@ -15,7 +14,10 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
-/** @throws coded errors, each caller a separate one; what the tokens throw; the abort reason of the sender's signal */
+/**
+ * @throws coded errors, which callers of a shared request have in common, so that nobody may write into them; what the
+ *   tokens throw; the abort reason of the sender's signal
+ */
 export type SendToService = (request: OutgoingRequest, sender: Sender) => Promise<UpstreamAnswer>;
 
 interface UpstreamParts extends ConnectionsParts {
@@ -34,13 +36,7 @@ export function openUpstream(parts: UpstreamParts): Upstream {
   const send = shareQueries(breaker(clock, telemetry)(inTurns));
 
   return {
-    send: async (request, sender) => {
-      try {
-        return answerOf(await send(request, sender));
-      } catch (error) {
-        throw error instanceof GraphQLError ? copyOf(error) : error;
-      }
-    },
+    send: async (request, sender) => answerOf(await send(request, sender)),
     get waiting() {
       return turns.waiting;
     },
@@ -53,11 +49,4 @@ function answerOf(outcome: Outcome): UpstreamAnswer {
   if (outcome.kind === 'answer') return outcome;
   if (outcome.answer) return outcome.answer;
   throw outcome.error;
-}
-
-/** Copies an error for each caller: a path, a status and a code are later written into it. */
-function copyOf(error: GraphQLError): GraphQLError {
-  const properties = Object.getOwnPropertyDescriptors(error);
-  properties.extensions.value = { ...error.extensions };
-  return Object.create(Object.getPrototypeOf(error) as object, properties) as GraphQLError;
 }
