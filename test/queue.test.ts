@@ -20,6 +20,9 @@ test('owners take turns, and one whose entry leaves keeps its place', async () =
   clock.jump(1_000);
   expect(begun).toEqual(['a1', 'b1', 'c1', 'a2', 'a3']);
   expect(queue.size).toBe(0);
+  // Those who no longer wait have no share.
+  for (const entry of ['a4', 'b2', 'b3']) void wait(entry);
+  expect([queue.isFull('a', 3), queue.isFull('b', 3)]).toEqual([false, true]);
 });
 
 test('no more work is done at a time than there are slots, in order, and a failure frees its slot', async () => {

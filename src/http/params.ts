@@ -59,11 +59,13 @@ async function readText(
     else for await (const part of fetched?.body ?? []) parts.add(part);
     const { bytes } = parts;
     if (!isUtf8(bytes)) throw badRequest(NOT_UTF8);
-    return bytes.toString();
-  } finally {
     const { size } = parts;
     // Its values are kept, and take more than their text, until the operation is answered.
     exchange.onEnd(() => bodies.remove(size));
+    return bytes.toString();
+  } catch (error) {
+    bodies.remove(parts.size);
+    throw error;
   }
 }
 
