@@ -1,4 +1,4 @@
-import { GraphQLError, Kind, parse } from 'graphql';
+import { Kind, parse } from 'graphql';
 import { fetch, type Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import { isJsonObject, parseExactly } from '../engine/json.ts';
@@ -83,11 +83,10 @@ function keysOf(fields: string): string[] {
     if (only?.kind === Kind.OPERATION_DEFINITION && others.length === 0) {
       return selectedFields(only.selectionSet, new Map()).map(({ key }) => key);
     }
-    throw new GraphQLError('it closes a bracket that it did not open.');
+    throw new Error('it closes a bracket that it did not open.');
   } catch (error) {
-    if (!(error instanceof GraphQLError)) throw error;
     throw new OperatorMistake(
-      `--fields cannot be read: ${error.message} It is written as in GraphQL, without braces around it: --fields "id title company { name }".`,
+      `--fields cannot be read: ${(error as Error).message} It is written as in GraphQL, without braces around it: --fields "id title company { name }".`,
     );
   }
 }
