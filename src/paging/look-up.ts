@@ -9,6 +9,7 @@ import {
   type Place,
 } from './page.ts';
 import { positionsIn, type IndexedPage } from './page-index.ts';
+import { readPage } from './page-size.ts';
 import type { SharedWalks, WalkReader } from './shared-walk.ts';
 import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
 import { walkList, type PagedList, type WalkedPages } from './walk.ts';
@@ -211,20 +212,22 @@ class LookUp<R> {
 
   /**
    * Reads what was a page of so many records when only ids were selected. Of the selection of the lookup the service may
-   * give smaller pages, so this may take several.
+   * give smaller pages, so this may take several. A cursor that leads nowhere is no failure: other pages may have the ids.
    */
-  async #readPage(after: string | null, length: number): Promise<void> {
+  async #readPage(start: string | null, length: number): Promise<void> {
     const read: Place<R>[] = [];
-    this.#read.set(after, read);
-    const records = Math.max(length, this.#list.size.limit);
-    for await (const { page } of walkList(this.#list, { after, records, readsAhead: false })) {
+    this.#read.set(start, read);
+    let after = start;
+    do {
+      const page = await readPage(this.#list, after);
       for (const place of placesOf(page)) {
         read.push(place);
         const id = idOf(place);
         if (id !== null && this.missing.delete(id)) this.results.set(id, { place });
       }
-      if (read.length >= length || this.missing.size === 0) return;
-    }
+      if (!page.hasNextPage || page.endCursor === null || page.endCursor === after) return;
+      after = page.endCursor;
+    } while (read.length < length && this.missing.size > 0);
   }
 }
 
