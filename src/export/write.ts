@@ -232,13 +232,21 @@ function openState(state: string, path: string): DatabaseSync {
     return database;
   } catch (error) {
     database.close();
-    if ((error as { errcode?: number }).errcode !== BUSY) throw error;
-    throw new OperatorMistake(`Another export is writing ${path}. Wait for it, or stop it first.`);
+    const { errcode, message } = error as Error & { errcode?: number };
+    if (errcode === BUSY) {
+      throw new OperatorMistake(
+        `Another export is writing ${path}. Wait for it, or stop it first.`,
+      );
+    }
+    if (!DAMAGED.includes(errcode)) throw error;
+    throw new OperatorMistake(`${state} is damaged: ${message}. Remove it, and export anew.`);
   }
 }
 
 /** SQLITE_BUSY. */
 const BUSY = 5;
+/** SQLITE_CORRUPT and SQLITE_NOTADB. */
+const DAMAGED: readonly unknown[] = [11, 26];
 
 function* wholeText(header: string, database: DatabaseSync): Generator<string> {
   yield header;

@@ -116,6 +116,8 @@ const LEFT = {
     await interrupt(file);
     truncateSync(`${file}.part.db`, 5_000);
   },
+  'an export whose database is none': async (file) =>
+    writeFileSync(`${file}.part.db`, 'of somebody else\n'.repeat(500)),
   'a folder': async (file) => mkdirSync(file),
   'an export of another gateway': (file) =>
     interrupt(file, "UPDATE begun SET what = replace(what, '127.0.0.1', 'elsewhere')"),
@@ -161,7 +163,8 @@ test.each<NextRun>([
   ['an export of another gateway', '--resume', 2, OTHER_OPTIONS],
   ['an export with a limit', '--limit 580 --resume', 0, /580 records in/, () => first(580)],
   ['an export beside a file', '--resume --force', 0, CONTINUED],
-  ['an export whose database was cut', '--resume --force', 2, /malformed.*give --output another/],
+  ['an export whose database was cut', '--resume --force', 2, /\.part\.db is damaged.* Remove it/],
+  ['an export whose database is none', '--force', 2, /\.part\.db is damaged.* Remove it/],
   ['a folder', '--force', 2, /is a folder\. Give --output the name of a file/],
   ['an export with a value that could not be read', '--resume', 3, / null: 1\n$/],
   ['an export whose last record is gone', '--resume', 0, CONTINUED],
