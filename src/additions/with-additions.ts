@@ -12,7 +12,7 @@ import {
 import type { Plan } from '../engine/plan.ts';
 import { OperatorMistake, OperatorMistakes } from '../errors.ts';
 import type { Entity } from '../schema/derived.ts';
-import { fieldScopes, type NamedDocument, type ScopesByPlace } from '../schema/field-scopes.ts';
+import { fieldScopes, type NamedDocument } from '../schema/field-scopes.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
 import { subgraphSdl } from '../schema/served/subgraph-sdl.ts';
 import { addedPlan } from './added-plan.ts';
@@ -22,20 +22,6 @@ import { ofOtherService, servedExecutor } from './subschema-executors.ts';
 import { mistakesIn } from './mistakes.ts';
 import { mergedUnderOurKeys, requirementsOf } from './requirements.ts';
 import { guardFields, preparedResolvers } from './resolvers.ts';
-
-/** What callers see: the served schema with what a company adds. */
-export interface OfferedSchema extends ServedSchema {
-  readonly scopes: ScopesByPlace;
-  /** Writes the SDL from which a supergraph is composed. */
-  readonly subgraphSdl: () => string;
-  /**
-   * Whether an operation, which is valid, or another one of its document needs anything that was added. All others are
-   * for the plans.
-   */
-  readonly touches: (planned: NamedDocument) => boolean;
-  /** Plans an operation that does. @throws BAD_USER_INPUT, OPERATION_TOO_COMPLEX */
-  readonly plan: (planned: NamedDocument) => Plan;
-}
 
 /**
  * Stitches what a company adds to the served schema, which is one subschema among others. Its records are merged with
@@ -48,13 +34,14 @@ export interface OfferedSchema extends ServedSchema {
  * The scopes of an operation are checked once, before it is executed, with those of all that its added fields require.
  *
  * @param delegate answers operations of the served schema; undefined: the schema is only printed
+ * @returns what callers see
  * @throws OperatorMistake
  */
 export function withAdditions(
   served: ServedSchema,
   additions: Additions = {},
   delegate: Delegate = neverExecuted,
-): OfferedSchema {
+) {
   const added = partsOf(additions);
   const { source, documents, resolvers, subschemas } = added;
   const isEmpty = documents.length + resolvers.length + subschemas.length === 0;
@@ -66,14 +53,19 @@ export function withAdditions(
     ...served,
     schema,
     scopes,
+    /** Writes the SDL from which a supergraph is composed. */
     subgraphSdl: () => subgraphSdl({ ...served, schema, scopes }),
-    // What was added is not in the served schema, so an operation that needs it is not valid there. A root type that is
-    // not there is no error of validation.
-    touches: ({ document, operation }) =>
+    /**
+     * Whether an operation, which is valid, or another one of its document needs anything that was added. All others are
+     * for the plans. What was added is not in the served schema, so an operation that needs it is not valid there. A root
+     * type that is not there is no error of validation.
+     */
+    touches: ({ document, operation }: NamedDocument): boolean =>
       !isEmpty &&
       (!served.schema.getRootType(operation.operation) ||
         validate(served.schema, document).length > 0),
-    plan: (planned) => addedPlan(schema, served, planned),
+    /** Plans an operation that does. @throws BAD_USER_INPUT, OPERATION_TOO_COMPLEX */
+    plan: (planned: NamedDocument): Plan => addedPlan(schema, served, planned),
   };
 }
 

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { CriticalityLevel, diff, DiffRule } from '@graphql-inspector/core';
 import { buildSchema, lexicographicSortSchema, printSchema, type GraphQLSchema } from 'graphql';
 import type { Additions } from '../additions/additions.ts';
-import { withAdditions, type OfferedSchema } from '../additions/with-additions.ts';
+import { withAdditions } from '../additions/with-additions.ts';
 import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
 import { OperatorMistake } from '../errors.ts';
@@ -65,24 +65,18 @@ export function servedOffline(
   settings: SnapshotSettings,
   overrides: unknown,
   added?: Additions,
-): OfferedSchema {
+) {
   return withAdditions(serveSnapshot(snapshot, settings, overrides), added);
 }
 
 /** The kinds of change, the worst first, with what each means to callers as long as the snapshot stays the same. */
-const KINDS = [
-  [
-    CriticalityLevel.Breaking,
-    'breaking',
-    'requests that callers may send fail, or return something else',
-  ],
-  [
-    CriticalityLevel.Dangerous,
-    'dangerous',
-    'answers may contain what the snapshot does not define, or a default has changed',
-  ],
-  [CriticalityLevel.NonBreaking, 'additive', 'nothing fails; what was added is not served'],
-] as const;
+const KINDS = {
+  [CriticalityLevel.Breaking]:
+    'breaking: requests that callers may send fail, or return something else',
+  [CriticalityLevel.Dangerous]:
+    'dangerous: answers may contain what the snapshot does not define, or a default has changed',
+  [CriticalityLevel.NonBreaking]: 'additive: nothing fails; what was added is not served',
+};
 
 /**
  * Compares the live schema with the snapshot.
@@ -97,10 +91,10 @@ export async function schemaCheck(_options: object, terminal: Terminal): Promise
     const changes = await diff(comparable(schema), comparable(live.schema), [
       DiffRule.simplifyChanges,
     ]);
-    const paragraphs = KINDS.flatMap(([level, kind, meaning]) => {
+    const paragraphs = Object.entries(KINDS).flatMap(([level, kind]) => {
       const ofKind = changes.filter(({ criticality }) => criticality.level === level);
       const lines = ofKind.map(({ message }) => `  ${onOneLine(message)}\n`);
-      return lines.length > 0 ? [`${kind} (${lines.length}): ${meaning}\n${lines.join('')}\n`] : [];
+      return lines.length > 0 ? [`${kind}\n${lines.join('')}\n`] : [];
     });
     terminal.stdout.write(
       changes.length === 0

@@ -13,25 +13,7 @@ import { OperatorMistake } from '../errors.ts';
 /** Relay reserves this name: no other type may have it (Relay, cursor connections, 5). */
 const RELAY_PAGE_INFO = 'PageInfo';
 
-/** The names under which types and root fields are served. */
-export interface ServedNames {
-  /** The served name of Relay's `PageInfo`. */
-  readonly pageInfo: string;
-  /** The prefixed name of a type. */
-  readonly type: (name: string) => string;
-  /** The name of a served type without the prefix. */
-  readonly unprefixed: (type: string) => string;
-  /** The served name of a root field: the prefix, then the name with a capital. */
-  readonly rootField: (name: string) => string;
-  /** The name of a served root field without the prefix: it may begin with a capital. */
-  readonly unprefixedField: (field: string) => string;
-  /** The upstream's name of a served type; a derived type itself. */
-  readonly upstreamType: (type: string) => string;
-  /** What wraps the snapshot under its served names. */
-  readonly transforms: Transform[];
-  /** Renames the types and fields of a document to the upstream's names. */
-  readonly toUpstream: (document: DocumentNode) => DocumentNode;
-}
+export type ServedNames = ReturnType<typeof servedNames>;
 
 /**
  * The names under which the upstream's types and root fields are served. The root types keep their names. A prefix is
@@ -42,11 +24,7 @@ export interface ServedNames {
  * @param servesConnections whether `PageInfo` is Relay's
  * @throws OperatorMistake if a new name is taken
  */
-export function servedNames(
-  snapshot: GraphQLSchema,
-  prefix: string,
-  servesConnections: boolean,
-): ServedNames {
+export function servedNames(snapshot: GraphQLSchema, prefix: string, servesConnections: boolean) {
   const fieldPrefix = fieldName(prefix);
   const rootField = (name: string) =>
     prefix === '' ? name : fieldPrefix + name.charAt(0).toUpperCase() + name.slice(1);
@@ -72,14 +50,22 @@ export function servedNames(
     ...(prefix === '' ? [] : [new RenameRootFields((_, name) => rootField(name))]),
   ];
   return {
+    /** The served name of Relay's `PageInfo`. */
     pageInfo: prefix + RELAY_PAGE_INFO,
-    type: (name) => prefix + name,
-    unprefixed: (type) => (type.startsWith(prefix) ? type.slice(prefix.length) : type),
+    /** The prefixed name of a type. */
+    type: (name: string) => prefix + name,
+    /** The name of a served type without the prefix. */
+    unprefixed: (type: string) => (type.startsWith(prefix) ? type.slice(prefix.length) : type),
+    /** The served name of a root field: the prefix, then the name with a capital. */
     rootField,
-    unprefixedField: (field) => field.slice(fieldPrefix.length),
-    upstreamType: (type) => upstreamTypes.get(type) ?? type,
+    /** The name of a served root field without the prefix: it may begin with a capital. */
+    unprefixedField: (field: string) => field.slice(fieldPrefix.length),
+    /** The upstream's name of a served type; a derived type itself. */
+    upstreamType: (type: string) => upstreamTypes.get(type) ?? type,
+    /** What wraps the snapshot under its served names. */
     transforms,
-    toUpstream: (document) =>
+    /** Renames the types and fields of a document to the upstream's names. */
+    toUpstream: (document: DocumentNode): DocumentNode =>
       transforms.reduceRight(
         (request, transform) => transform.transformRequest?.(request, NO_CONTEXT, {}) ?? request,
         { document } as ExecutionRequest,
