@@ -131,7 +131,7 @@ export class CheckedOperation<Plan = unknown> {
    * extensions. Read `excess` first: a hostile document can make validation expensive.
    */
   errors(): readonly GraphQLError[] {
-    if (this.#isValid) return NONE;
+    if (this.#isValid) return [];
     const errors = validationErrors(this.document, this.#rules);
     this.#isValid = errors.length === 0;
     return errors;
@@ -142,8 +142,6 @@ export class CheckedOperation<Plan = unknown> {
     return (this.#plan ??= this.#rules.compile!(this));
   }
 }
-
-const NONE: readonly GraphQLError[] = [];
 
 /** A service may have fields of these names in other types than the root. */
 function routerFieldsOf(

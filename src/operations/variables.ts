@@ -26,7 +26,10 @@ export function parseSent(text: string): unknown {
 export function coerceVariables(
   { variableDefinitions = [] }: OperationDefinitionNode,
   sent: Readonly<Record<string, unknown>>,
-  { schema, hideSuggestions = false }: Options,
+  {
+    schema,
+    hideSuggestions = false,
+  }: { readonly schema: GraphQLSchema; readonly hideSuggestions?: boolean },
 ): CallVariables {
   if (variableDefinitions.length === 0) return NONE;
   const options = { maxErrors: 50, hideSuggestions };
@@ -35,11 +38,6 @@ export function coerceVariables(
   const names = variableDefinitions.map(({ variable }) => variable.name.value);
   const kept = names.filter((name) => Object.hasOwn(sent, name)).map((name) => [name, sent[name]]);
   return { values, sent: Object.fromEntries(kept) as Record<string, unknown> };
-}
-
-interface Options {
-  readonly schema: GraphQLSchema;
-  readonly hideSuggestions?: boolean;
 }
 
 const NONE: CallVariables = { values: {}, sent: {} };
