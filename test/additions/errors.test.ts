@@ -66,9 +66,9 @@ const value =
   };
 /** Adds an error to it. */
 const failing =
-  (failure: Partial<GraphQLFormattedError>): Alter =>
+  (...failures: Partial<GraphQLFormattedError>[]): Alter =>
   (answer) =>
-    void (answer.errors = [failure]);
+    void (answer.errors = failures);
 const refused =
   (...all: Partial<GraphQLFormattedError>[]): Alter =>
   (answer) =>
@@ -108,8 +108,11 @@ const ROWS: readonly [
     'an error at no null, in each answer of the service',
     '{ a: persons(first: 1) { items { fixed } } b: persons(first: 2) { items { id } } }',
     { a: { items: [{ fixed: 'fixed' }] }, b: { items: [{ id: '1' }, { id: '2' }] } },
-    [error('Slow today.', undefined, 'SLOW')],
-    failing({ message: 'Slow today.', path: ['persons', 'items'], extensions: { code: 'SLOW' } }),
+    [error('Slow today.', undefined, 'SLOW'), error('Busy.')],
+    failing(
+      { message: 'Slow today.', path: ['persons', 'items'], extensions: { code: 'SLOW' } },
+      { message: 'Busy.' },
+    ),
   ],
   [
     'an operation that the service refuses',

@@ -153,9 +153,8 @@ function judge(
     return `${page.name} has no field ${count}: Int, which adapters.json names`;
   }
   if (override.skip) return 'adapters.json skips it';
-  const isRoot = parent === schema.getQueryType();
-  const reach = isRoot ? undefined : byId.get(parent);
-  if (!isRoot && !reach) return unreachable(parent.name);
+  const reach = byId.get(parent);
+  if (!reach && parent !== schema.getQueryType()) return unreachable(parent.name);
   return {
     parent: parent.name,
     name: field.name,
