@@ -72,11 +72,12 @@ export function compile(
   const forward =
     ofService.length > 0 ? forwardedFields(shared, prepared, root, ofService, isWhole) : undefined;
 
-  /** The lists with a `@stream`, whatever its condition is. */
+  /** The `all…` fields with a `@stream`, whatever its condition is: on a connection it has no effect. */
   const streamable = fields.flatMap((field) => {
     const list = derived.get(field.key);
+    const isDrain = shared.derived.get(`${root.name}.${field.name}`)?.kind === 'all';
     const hasStream = field.uses.some(({ node }) => node.directives?.some(isIncremental));
-    return hasStream && list instanceof ListField ? [{ ...field, list }] : [];
+    return isDrain && hasStream && list instanceof ListField ? [{ ...field, list }] : [];
   });
 
   /** @param streamed the keys of lists whose records are sent later: they are empty here */

@@ -7,6 +7,7 @@ import {
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { altered, honest } from '../service/replies.ts';
 import { post } from '../support/clients/post.ts';
+import { makeExecutableSchema } from '../service/lists.ts';
 import { startGatewayOverService } from '../support/gateway/over-service.ts';
 import { byKeys, LONG, rawJson, secondService, startPeople } from './people.ts';
 
@@ -262,6 +263,18 @@ test('with SCHEMA_PREFIX additions use the names that callers see', async () => 
     recFound: [{ __typename: 'RecPerson' }, { __typename: 'RecRobot', shout: 'Ours!' }],
     top: [{ shout: 'Name 2!' }, null, { shout: 'Name 1!' }],
   });
+});
+
+test('records to which nothing but a second service refers get their other fields', async () => {
+  const schema = makeExecutableSchema('type Query { best: Person } type Person { id: ID! }', {
+    Query: { best: () => alone.service.persons.all()[0] },
+  });
+  await using alone = await startGatewayOverService(
+    {},
+    { additions: { subschemas: [{ schema }] } },
+  );
+  const { firstName } = alone.service.persons.all()[0]!;
+  expect(await alone.ask('{ best { firstName } }')).toEqual({ data: { best: { firstName } } });
 });
 
 test('the first mutation of a gateway whose service has none is answered', async () => {
