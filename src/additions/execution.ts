@@ -33,9 +33,14 @@ export class Execution {
    * say in each of them what they say of all.
    */
   report(error: AnswerError): void {
-    const said = 'service' in error ? error.service : withoutPath(error.thrown as Error);
-    const unplaced = 'service' in error ? error : { thrown: said };
-    this.#unplaced.set(`${String(said)} ${JSON.stringify(said)}`, { ...unplaced, path: undefined });
+    if ('service' in error) {
+      const { service } = error;
+      this.#unplaced.set(JSON.stringify(service), { service, path: undefined });
+    } else {
+      const thrown = withoutPath(error.thrown as Error);
+      const text = `${String(thrown)} ${JSON.stringify(thrown)}`;
+      this.#unplaced.set(text, { thrown, path: undefined });
+    }
   }
 
   get unplaced(): readonly AnswerError[] {

@@ -70,13 +70,17 @@ export function servedOffline(
 }
 
 /** The kinds of change, the worst first, with what each means to callers as long as the snapshot stays the same. */
-const KINDS = {
-  [CriticalityLevel.Breaking]:
+const KINDS = [
+  [
+    CriticalityLevel.Breaking,
     'breaking: requests that callers may send fail, or return something else',
-  [CriticalityLevel.Dangerous]:
+  ],
+  [
+    CriticalityLevel.Dangerous,
     'dangerous: answers may contain what the snapshot does not define, or a default has changed',
-  [CriticalityLevel.NonBreaking]: 'additive: nothing fails; what was added is not served',
-};
+  ],
+  [CriticalityLevel.NonBreaking, 'additive: nothing fails; what was added is not served'],
+] as const;
 
 /**
  * Compares the live schema with the snapshot.
@@ -91,7 +95,7 @@ export async function schemaCheck(_options: object, terminal: Terminal): Promise
     const changes = await diff(comparable(schema), comparable(live.schema), [
       DiffRule.simplifyChanges,
     ]);
-    const paragraphs = Object.entries(KINDS).flatMap(([level, kind]) => {
+    const paragraphs = KINDS.flatMap(([level, kind]) => {
       const ofKind = changes.filter(({ criticality }) => criticality.level === level);
       const lines = ofKind.map(({ message }) => `  ${onOneLine(message)}\n`);
       return lines.length > 0 ? [`${kind}\n${lines.join('')}\n`] : [];
