@@ -4,7 +4,7 @@ import {
   type DocumentNode,
   type OperationDefinitionNode,
 } from 'graphql';
-import { isIncremental, streamAt } from '../schema/incremental-directives.ts';
+import { streamAt } from '../schema/incremental-directives.ts';
 import { errorsBelow, type Answer, type AnswerError, type FieldValue } from './answer.ts';
 import type { Call } from './call.ts';
 import { entitiesField, recordField } from './entities.ts';
@@ -72,12 +72,11 @@ export function compile(
   const forward =
     ofService.length > 0 ? forwardedFields(shared, prepared, root, ofService, isWhole) : undefined;
 
-  /** The `all…` fields with a `@stream`, whatever its condition is: on a connection it has no effect. */
+  /** Where a `@stream` has an effect: not on a connection. */
   const streamable = fields.flatMap((field) => {
     const list = derived.get(field.key);
     const isDrain = shared.derived.get(`${root.name}.${field.name}`)?.kind === 'all';
-    const hasStream = field.uses.some(({ node }) => node.directives?.some(isIncremental));
-    return isDrain && hasStream && list instanceof ListField ? [{ ...field, list }] : [];
+    return isDrain && list instanceof ListField ? [{ ...field, list }] : [];
   });
 
   /** @param streamed the keys of lists whose records are sent later: they are empty here */
