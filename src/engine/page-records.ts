@@ -31,7 +31,9 @@ export class PageRecords {
   /** The JSON of records, with commas between them. */
   textOf(offsets: readonly number[]): Buffer {
     const all = this.#values![0]!;
-    return listed(offsets.length === all.length ? all : offsets.map((offset) => all[offset]));
+    const values = offsets.length === all.length ? all : offsets.map((offset) => all[offset]);
+    // Written together, they take a third of the time.
+    return Buffer.from(JSON.stringify(values).slice(1, -1));
   }
 
   /**
@@ -46,8 +48,3 @@ export class PageRecords {
 }
 
 const NONE: readonly AnswerError[] = [];
-
-/** Written together, they take a third of the time. */
-function listed(values: readonly unknown[]): Buffer {
-  return Buffer.from(JSON.stringify(values).slice(1, -1));
-}
