@@ -65,19 +65,6 @@ export function connectionShape(
     if (member.name !== 'node') return () => types.edge;
     return record(member, (index) => [edges, index, member.key]);
   };
-  const inPageInfo = ({ name }: SelectedField): Make<void> => {
-    switch (name) {
-      case 'hasNextPage':
-      case 'hasPreviousPage':
-        return (connection) => connection[name];
-      case 'startCursor':
-        return (connection) => cursorAt(connection, 0);
-      case 'endCursor':
-        return (connection) => cursorAt(connection, -1);
-      default:
-        return () => types.pageInfo;
-    }
-  };
   const inConnection = (member: SelectedField): Make<void> => {
     const { key, name } = member;
     switch (name) {
@@ -90,7 +77,7 @@ export function connectionShape(
         return (connection) => connection.places.map(edge(connection));
       }
       case 'pageInfo': {
-        const info = object(member, inPageInfo);
+        const info = object(member, (each) => inPageInfo(each, types.pageInfo));
         return (connection) => info(connection)();
       }
       case 'totalCount':
@@ -110,18 +97,30 @@ export function connectionShape(
     /** Writes a connection as JSON. */
     write: (connection: Connection) => JSON.stringify(whole(connection)()),
     /** Returns the errors of the records at each place where they are. */
-    errorsIn: (connection: Connection): readonly AnswerError[] => {
-      const errors: AnswerError[] = [];
-      for (const [index, { page, offset }] of connection.places.entries()) {
-        for (const error of page.records.errorsAt(offset)) {
+    errorsIn: (connection: Connection): readonly AnswerError[] =>
+      connection.places.flatMap(({ page, offset }, index) =>
+        page.records.errorsAt(offset).map((error) => {
           const [place, ...rest] = error.path ?? [];
           const way = place === undefined ? [] : ways[place as number]!(index);
-          errors.push({ ...error, path: [...way, ...rest] });
-        }
-      }
-      return errors;
-    },
+          return { ...error, path: [...way, ...rest] };
+        }),
+      ),
   };
+}
+
+/** @param type the name of the type */
+function inPageInfo({ name }: SelectedField, type: string): Make<void> {
+  switch (name) {
+    case 'hasNextPage':
+    case 'hasPreviousPage':
+      return (connection) => connection[name];
+    case 'startCursor':
+      return (connection) => cursorAt(connection, 0);
+    case 'endCursor':
+      return (connection) => cursorAt(connection, -1);
+    default:
+      return () => type;
+  }
 }
 
 function cursorAt({ places, cursorOf }: Connection, index: number): string | null {

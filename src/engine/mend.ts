@@ -16,7 +16,7 @@ import type { Shared } from './shared.ts';
  */
 
 /** The places to visit in an object. At least one. */
-interface Mend {
+export interface Mend {
   readonly places: readonly Place[];
   /** Whether there are nested lists in it, or below. */
   readonly isFilled: boolean;

@@ -18,7 +18,7 @@ import type { AnswerError } from './answer.ts';
 import type { Call } from './call.ts';
 import { identityOf } from './identity.ts';
 import { isJsonObject } from './json.ts';
-import { compileMend, mended } from './mend.ts';
+import { compileMend, mended, type Mend } from './mend.ts';
 import { PageRecords } from './page-records.ts';
 import type { PreparedOperation } from './prepared-operation.ts';
 import { resultUnion } from './result-union.ts';
@@ -64,30 +64,6 @@ export function pageReader(
     ...lists,
   ]);
 
-  /** @param items the records of each place @param placed what failed in the page */
-  const recordsIn = async (
-    call: Call,
-    items: readonly (readonly unknown[])[],
-    placed: PlacedValue['errors'],
-  ): Promise<PageRecords> => {
-    const errors: AnswerError[][] = [];
-    const add = (error: AnswerError, place: number) => {
-      const [index, ...rest] = error.path ?? [];
-      const isOfRecord = typeof index === 'number' && items[place]?.[index] !== undefined;
-      const path = isOfRecord ? [place, ...rest] : [];
-      (errors[isOfRecord ? index : 0] ??= []).push({ ...error, path });
-    };
-    for (const error of placed) {
-      const [key, ...path] = error.path ?? [];
-      add({ ...error, path }, keys.indexOf(String(key)));
-    }
-    for (const [place, mending] of mends.entries()) {
-      const inside = mending ? await mended(mending, items[place], call) : [];
-      for (const error of inside) add(error, place);
-    }
-    return new PageRecords(items, errors);
-  };
-
   return {
     /** Of the paged field. */
     selections,
@@ -124,7 +100,7 @@ export function pageReader(
       const ids = items[0]!.map((record) => identity.of(record));
       const total = page[COUNT];
       return {
-        records: await recordsIn(call, items, errors),
+        records: await recordsIn({ keys, mends }, call, items, errors),
         ...(typeof total === 'number' && total >= 0 && { count: total }),
         ids,
         hasNextPage: hasNextPage === true,
@@ -133,6 +109,34 @@ export function pageReader(
       };
     },
   };
+}
+
+/** @param items the records of each place @param placed what failed in the page */
+async function recordsIn(
+  {
+    keys,
+    mends,
+  }: { readonly keys: readonly string[]; readonly mends: readonly (Mend | undefined)[] },
+  call: Call,
+  items: readonly (readonly unknown[])[],
+  placed: PlacedValue['errors'],
+): Promise<PageRecords> {
+  const errors: AnswerError[][] = [];
+  const add = (error: AnswerError, place: number) => {
+    const [index, ...rest] = error.path ?? [];
+    const isOfRecord = typeof index === 'number' && items[place]?.[index] !== undefined;
+    const path = isOfRecord ? [place, ...rest] : [];
+    (errors[isOfRecord ? index : 0] ??= []).push({ ...error, path });
+  };
+  for (const error of placed) {
+    const [key, ...path] = error.path ?? [];
+    add({ ...error, path }, keys.indexOf(String(key)));
+  }
+  for (const [place, mending] of mends.entries()) {
+    const inside = mending ? await mended(mending, items[place], call) : [];
+    for (const error of inside) add(error, place);
+  }
+  return new PageRecords(items, errors);
 }
 
 /** @param errors of the service, at least one */

@@ -6,7 +6,7 @@ import {
 } from 'graphql';
 import { streamAt } from '../schema/incremental-directives.ts';
 import { errorsBelow, type Answer, type AnswerError, type FieldValue } from './answer.ts';
-import type { Call } from './call.ts';
+import type { Call, CallVariables } from './call.ts';
 import { entitiesField, recordField } from './entities.ts';
 import { forwardedFields } from './forwarded.ts';
 import { ListField } from './list-field.ts';
@@ -115,29 +115,42 @@ export function compile(
   };
 
   return {
-    answer: async (call) => {
-      if (definition.operation !== OperationTypeNode.MUTATION) return answer(call);
-      const { walks, known } = shared.lists;
-      // What begins from now on shares no walk with what began before the mutation, or during it.
-      walks.separate();
-      try {
-        return await answer(call);
-      } finally {
-        walks.separate();
-        known.forget();
-      }
+    answer: (call) => {
+      const isMutation = definition.operation === OperationTypeNode.MUTATION;
+      return isMutation ? separately(shared.lists, () => answer(call)) : answer(call);
     },
     stream: (call) => {
-      const { values } = call.variables;
-      const streams = selectedNow(streamable, values).flatMap(({ list, uses }) => {
-        const stream = uses.map(({ node }) => streamAt(node, values)).find((each) => each);
-        return stream ? [{ list, ...stream }] : [];
-      });
+      const streams = streamsIn(streamable, call.variables.values);
       if (streams.length === 0) return undefined;
       const streamed = new Set(streams.map(({ list }) => list.key));
       return streamOperation(streams, call, () => answer(call, streamed));
     },
   };
+}
+
+/** Lets a mutation, and what begins after it, share no walk with what began before it, or during it. */
+async function separately<T>(
+  { walks, known }: Shared['lists'],
+  mutate: () => Promise<T>,
+): Promise<T> {
+  walks.separate();
+  try {
+    return await mutate();
+  } finally {
+    walks.separate();
+    known.forget();
+  }
+}
+
+interface StreamableField extends SelectedField {
+  readonly list: ListField;
+}
+
+function streamsIn(fields: readonly StreamableField[], values: CallVariables['values']) {
+  return selectedNow(fields, values).flatMap(({ list, uses }) => {
+    const stream = uses.map(({ node }) => streamAt(node, values)).find((each) => each);
+    return stream ? [{ list, ...stream }] : [];
+  });
 }
 
 /** @returns null for a field of the service, and for a local one */

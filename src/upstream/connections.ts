@@ -24,22 +24,12 @@ const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Opens the HTTP connections to the service. */
 export function openConnections(parts: ConnectionsParts) {
-  const { agent, concurrency, timeoutMs, clock, telemetry } = parts;
+  const { agent, timeoutMs, clock, telemetry } = parts;
   const { origin, pathname: path } = new URL(`${parts.baseUrl}/graphql`);
-  const http = parts.connect({
-    connections: concurrency,
-    pipelining: 1,
-    // The timer of each request covers all of it.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) },
-  });
+  const http = parts.connect(optionsOf(parts));
 
-  let newest = { token: '', judge: answersTo('') };
-  const judgeFor = (token: string) => {
-    if (token !== newest.token) newest = { token, judge: answersTo(token) };
-    return newest.judge;
-  };
+  /** Made for the newest token. */
+  let judging = { token: '', judge: answersTo('') };
 
   const post: Post = (request, { signal, cause }, token) => {
     // All callers may have left while the token was renewed.
@@ -74,16 +64,14 @@ export function openConnections(parts: ConnectionsParts) {
       reject(signal.reason);
       controller?.abort(ABORTED);
     };
-    const judge = judgeFor(token);
+    if (token !== judging.token) judging = { token, judge: answersTo(token) };
+    const { judge } = judging;
     const read = (bytes?: Buffer) => judge({ ...answer, body: bytes });
     const stopTimer = clock.timer(timeoutMs, () => stop(timedOut(timeoutMs)));
     signal.addEventListener('abort', leave);
     const headers = {
       ...(cause && { 'x-request-id': cause.requestId }),
-      'content-type': 'application/json',
-      accept: 'application/json',
-      // Without this header any coding would be allowed (RFC 9110, section 12.5.3).
-      'accept-encoding': 'identity',
+      ...HEADERS,
       authorization: `Bearer ${token}`,
       'user-agent': agent,
       // The service documents it (interface, 4.3).
@@ -114,6 +102,24 @@ export function openConnections(parts: ConnectionsParts) {
 
   return { post, close: () => http.destroy() };
 }
+
+function optionsOf({ concurrency, timeoutMs }: ConnectionsParts): Agent.Options {
+  return {
+    connections: concurrency,
+    pipelining: 1,
+    // The timer of each request covers all of it.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) },
+  };
+}
+
+const HEADERS = {
+  'content-type': 'application/json',
+  accept: 'application/json',
+  // Without this header any coding would be allowed (RFC 9110, section 12.5.3).
+  'accept-encoding': 'identity',
+};
 
 /** The parts of an answer that are kept: it may arrive byte by byte, each an object of some hundred bytes. */
 const MOST_PARTS = 10_000;
