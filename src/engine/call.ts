@@ -137,15 +137,23 @@ export class Call {
     return slots.run(() => parts.send(request, { signal, caller, cause, priority }));
   }
 
-  /** Loads values by their keys, those that are needed at the same time together. @param name equal for equal values */
-  loader<T>(name: string, load: LoadAll<T>): Pick<DataLoader<string, T>, 'load'> {
+  /**
+   * Loads values by their keys, those that are needed at the same time together.
+   *
+   * @param name equal for equal values
+   */
+  loader<T>(
+    name: string,
+    load: LoadAll<T>,
+    maxBatchSize = BATCH,
+  ): Pick<DataLoader<string, T>, 'load'> {
     const whole = this.#whole;
     const loaders: Loaders = (whole.loaders ??= new Map());
     const known = loaders.get(name);
     if (known) return known as DataLoader<string, T>;
     // A walk may be long: it does not remember all that it has loaded.
     const cacheMap = whole.isWalk ? new LRUCache<string, Promise<T>>({ max: BATCH }) : new Map();
-    const made = new DataLoader<string, T>(load, { maxBatchSize: BATCH, cacheMap });
+    const made = new DataLoader<string, T>(load, { maxBatchSize, cacheMap });
     loaders.set(name, made);
     return made;
   }

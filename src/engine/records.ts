@@ -114,7 +114,8 @@ function recordsInList(
 
   return (call, id) => {
     const named = `${name} ${type.name} ${pages.nameWith(call.variables.sent)}`;
-    const loader = call.loader<FieldValue>(named, (ids) => lookUp(call, ids));
+    // All together: each lookup reads the whole index of the list.
+    const loader = call.loader<FieldValue>(named, (ids) => lookUp(call, ids), Infinity);
     return loader.load(identityText(type, JSON.parse(id))!);
   };
 }

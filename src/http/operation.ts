@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { OperationTypeNode, type DocumentNode, type GraphQLSchema } from 'graphql';
 import type { Caller, CallVariables } from '../engine/call.ts';
 import type { Plan } from '../engine/plan.ts';
@@ -38,6 +39,8 @@ export const ROUTER = 'router';
 /** The steps from what a request says to an operation that its caller may execute. */
 export class OperationSteps {
   readonly #parts: OperationParts;
+  /** Resolved when it is the turn of the next new text. */
+  #turns = Promise.resolve();
 
   constructor(parts: OperationParts) {
     this.#parts = parts;
@@ -50,8 +53,18 @@ export class OperationSteps {
    * @throws coded errors for parameters that a GraphQL request does not have
    */
   async params(exchange: Exchange): Promise<Params> {
-    const { read, trusted, trustedDocumentsOnly } = this.#parts;
-    const sent = await read(exchange);
+    const params = this.#paramsIn(await this.#parts.read(exchange), exchange);
+    if (!this.#parts.operations.isKept(params['query'] as string)) {
+      // To check a new text may take 50 ms. Those that arrive together would be checked in one turn of the event loop,
+      // and nothing else would be served meanwhile.
+      this.#turns = this.#turns.then(() => nextTurn());
+      await this.#turns;
+    }
+    return params;
+  }
+
+  #paramsIn(sent: Params, exchange: Exchange): Params {
+    const { trusted, trustedDocumentsOnly } = this.#parts;
     const { documentId, operationName, variables, extensions } = sent;
     const hash = hashOf(sent);
     const named = typeof documentId === 'string' ? documentId : hash;

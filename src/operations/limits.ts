@@ -3,8 +3,11 @@ import {
   Kind,
   parse,
   type DocumentNode,
+  type FieldNode,
   type OperationDefinitionNode,
+  type SelectionSetNode,
 } from 'graphql';
+import { keyOf } from '../engine/syntax.ts';
 import { codedError } from '../errors.ts';
 import { fragmentsOf, type Fragments } from '../selections.ts';
 
@@ -14,8 +17,10 @@ export interface Limits {
   readonly maxAliases: number;
 }
 
-/** Per document, all operations together: what planning costs. What validation costs is limited by graphql-js. */
+/** Per document, all operations together: what validation and planning cost. */
 const MAX_SELECTIONS = 10_000;
+/** Selections of one field at one place of the answer: validation compares every two, and everything below them. */
+const MAX_REPEATS = 100;
 
 /** The size of a document, of whose operations the largest counts: all of them are validated. */
 export interface Size {
@@ -24,46 +29,60 @@ export interface Size {
   aliases: number;
   /** `__schema` and `__type` count as one level: validation limits introspection. */
   depth: number;
+  /** The key that is selected most often at one place of the answer. */
+  repeated: { readonly key: string; readonly times: number };
 }
 
 /** Measures a document. The contents of a fragment count wherever it is spread. */
 export function sizeOf(document: DocumentNode): Size {
   const fragments = fragmentsOf(document);
-  const size: Size = { selections: 0, aliases: 0, depth: 0 };
+  const size: Size = { selections: 0, aliases: 0, depth: 0, repeated: { key: '', times: 0 } };
   for (const definition of document.definitions) {
     if (definition.kind === Kind.OPERATION_DEFINITION) measure(definition, fragments, size);
   }
   return size;
 }
 
-/** Measures an operation until it is too large. */
+/** Measures an operation place by place of the answer, until it is too large. */
 function measure(
   { selectionSet }: OperationDefinitionNode,
   fragments: Fragments,
   size: Size,
 ): void {
   let aliases = 0;
-  const sets = [{ depth: 1, selections: selectionSet.selections }];
-  for (let set = sets.pop(); set; set = sets.pop()) {
-    const { depth } = set;
-    size.depth = Math.max(size.depth, depth);
-    for (const selection of set.selections) {
-      size.selections += 1;
-      if (size.selections > MAX_SELECTIONS) return;
-      const isSpread = selection.kind === Kind.FRAGMENT_SPREAD;
-      const inner = isSpread ? fragments.get(selection.name.value) : selection;
-      let depthBelow = depth;
-      if (selection.kind === Kind.FIELD) {
-        const name = selection.name.value;
-        // Routers send several `_entities` fields, and the number of representations is limited instead.
-        if (selection.alias && name !== '_entities') aliases += 1;
-        depthBelow = /^__(schema|type)$/.test(name) ? -Infinity : depth + 1;
+  const places: Place[] = [{ depth: 1, sets: [selectionSet] }];
+  for (let place = places.pop(); place; place = places.pop()) {
+    const { depth, sets } = place;
+    const fields: FieldNode[] = [];
+    for (let set = sets.pop(); set; set = sets.pop()) {
+      for (const selection of set.selections) {
+        size.selections += 1;
+        if (size.selections > MAX_SELECTIONS) return;
+        const isSpread = selection.kind === Kind.FRAGMENT_SPREAD;
+        const inner = isSpread ? fragments.get(selection.name.value) : selection;
+        if (selection.kind === Kind.FIELD) fields.push(selection);
+        else if (inner?.selectionSet) sets.push(inner.selectionSet);
       }
-      if (!inner?.selectionSet) continue;
-      sets.push({ depth: depthBelow, selections: inner.selectionSet.selections });
+    }
+    size.depth = Math.max(size.depth, depth);
+    // Routers send several `_entities` fields, and the number of representations is limited instead.
+    aliases += fields.filter(({ alias, name }) => alias && name.value !== '_entities').length;
+    for (const [key, uses] of Map.groupBy(fields, keyOf)) {
+      if (uses.length > size.repeated.times) size.repeated = { key, times: uses.length };
+      const below = uses.flatMap((use) => use.selectionSet ?? []);
+      const isIntrospection = /^__(schema|type)$/.test(uses[0]!.name.value);
+      if (below.length > 0) {
+        places.push({ depth: isIntrospection ? -Infinity : depth + 1, sets: below });
+      }
     }
   }
   size.aliases = Math.max(size.aliases, aliases);
+}
+
+/** Selections of one object of the answer. */
+interface Place {
+  readonly depth: number;
+  readonly sets: SelectionSetNode[];
 }
 
 /**
@@ -72,7 +91,7 @@ function measure(
  * @param isRouter routers send one request for many callers, with aliases
  */
 export function excessOf(
-  { selections, aliases, depth }: Size,
+  { selections, aliases, depth, repeated: { key, times } }: Size,
   { maxDepth, maxAliases }: Limits,
   isRouter: boolean,
 ): readonly string[] {
@@ -93,6 +112,11 @@ export function excessOf(
       `The operation has ${aliases} aliases, ${counted}; at most ${maxAliases} are allowed (MAX_ALIASES). Split the operation.`,
     );
   }
+  if (times > MAX_REPEATS) {
+    excess.push(
+      `The field "${key}" is selected ${times} times at one place of the answer; at most ${MAX_REPEATS} are allowed. Select it once, with everything below it.`,
+    );
+  }
   return excess;
 }
 
@@ -102,6 +126,11 @@ export function parseWithin(maxTokens: number): (text: string) => DocumentNode {
     try {
       return parse(text, { maxTokens });
     } catch (error) {
+      // Thousands of brackets in each other fill the stack of the parser.
+      if (error instanceof RangeError)
+        throw tooComplex(
+          'The document is nested too deeply. Send values as variables, or split the document.',
+        );
       if (!(error instanceof GraphQLError && error.message.includes('tokens. Parsing aborted.'))) {
         throw error;
       }

@@ -23,6 +23,8 @@ interface OperationRules<Plan> extends Limits, ValidationRules {
 export interface Operations<Plan = unknown> {
   /** @throws GraphQLError for a text that does not parse, or a name without an operation in it */
   find(text: string, operationName: unknown): CheckedOperation<Plan>;
+  /** Whether the text was found before and is still kept. */
+  isKept(text: string): boolean;
   /** Does the same for a document. */
   findDocument(document: DocumentNode, operationName: unknown): CheckedOperation<Plan>;
 }
@@ -50,6 +52,7 @@ export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<
   };
   return {
     find,
+    isKept: (text) => kept.has(text),
     findDocument: (document, operationName) => {
       const text = texts.get(document) ?? print(document);
       texts.set(document, text);
