@@ -1,4 +1,4 @@
-import { Subschema } from '@graphql-tools/delegate';
+import { Subschema, type SubschemaConfig } from '@graphql-tools/delegate';
 import {
   isInterfaceType,
   NoUnusedFragmentsRule,
@@ -7,10 +7,12 @@ import {
   print,
   specifiedRules,
   validate,
+  type DefinitionNode,
   type GraphQLSchema,
 } from 'graphql';
 import { fieldAt } from '../schema/derived.ts';
 import type { AddedParts } from './additions.ts';
+import { visitFields } from '../selections.ts';
 import { requirementsOf } from './requirements.ts';
 
 /**
@@ -62,20 +64,52 @@ export function mistakesIn(
       return { place: `What ${type}.${field} requires`, type, selectionSet };
     },
   );
-  const missing = [...required, ...keys].flatMap(({ place, type, selectionSet }) =>
-    validate(schema, parse(`fragment Of on ${type} ${selectionSet}`), RULES).map(
+  const ownFields = new Set(documents.flatMap(({ definitions }) => definitions).flatMap(fieldsOf));
+  const missing = [...required, ...keys].flatMap(({ place, type, selectionSet }) => {
+    const fragment = parse(`fragment Of on ${type} ${selectionSet}`);
+    const found = validate(schema, fragment, RULES).map(
       ({ message }) => `${place} is not in the schema: ${message}`,
-    ),
-  );
+    );
+    visitFields(schema, fragment, ({ name }, { name: parent }) => {
+      const own = `${parent}.${name.value}`;
+      if (ownFields.has(own)) found.push(`${place}: ${own} is in no service. ${REQUIRE}`);
+    });
+    return found;
+  });
   return [
     ...resolved,
     ...missing,
+    ...subschemas.flatMap(unmergeable),
     ...interfaces,
     ...roots,
     ...(documents.some((document) => print(document).includes('@requiresScopes')) ? [SCOPED] : []),
     ...(schema.getSubscriptionType() ? [SUBSCRIBED] : []),
   ];
 }
+
+/** A merge without its field or its type would fail in every operation, or never happen. */
+function unmergeable(config: SubschemaConfig, at: number): string[] {
+  const schemas = [config.schema, new Subschema(config).transformedSchema];
+  return Object.entries(config.merge ?? {}).flatMap(([type, { fieldName, entryPoints = [] }]) => {
+    const fields = [{ fieldName }, ...entryPoints].flatMap((entry) => entry.fieldName ?? []);
+    return [
+      ...fields
+        .filter((field) => !schemas.some((schema) => schema.getQueryType()?.getFields()[field]))
+        .map((field) => `subschemas[${at}] has no Query.${field}, by which ${type} is merged.`),
+      ...(schemas.some((schema) => schema.getType(type))
+        ? []
+        : [`subschemas[${at}] has no type ${type} to merge.`]),
+    ];
+  });
+}
+
+function fieldsOf(definition: DefinitionNode): string[] {
+  if (!('fields' in definition)) return [];
+  const { name, fields = [] } = definition;
+  return fields.map((field) => `${name.value}.${field.name.value}`);
+}
+
+const REQUIRE = 'Require the fields of services that it is made of.';
 
 /** For a fragment that is spread nowhere. */
 const RULES = specifiedRules.filter((rule) => rule !== NoUnusedFragmentsRule);

@@ -78,8 +78,16 @@ function partsOf({
   const parts = ([typeDefs] as readonly unknown[]).flat(Infinity) as (string | DocumentNode)[];
   const documents = parts
     .filter((part) => typeof part !== 'string' || part.trim() !== '')
-    .map((part) => (typeof part === 'string' ? parse(part) : part));
+    .map((part) => (typeof part === 'string' ? parsed(source, part) : part));
   return { source, documents, resolvers: [resolvers].flat(), subschemas };
+}
+
+function parsed(source: string, typeDefs: string): DocumentNode {
+  try {
+    return parse(typeDefs);
+  } catch (error) {
+    throw new OperatorMistakes(source, [`typeDefs: ${(error as Error).message}`]);
+  }
 }
 
 function neverExecuted(): never {

@@ -47,6 +47,39 @@ test.each<[says: string, Additions]>([
     { typeDefs, ...person('fullName', { selectionSet: '{ frstName }', resolve }) },
   ],
   [
+    'typeDefs: Syntax Error: Expected ":", found Name "Int".',
+    { typeDefs: 'extend type Person { a Int }' },
+  ],
+  [
+    'What Person.b requires: Person.a is in no service.',
+    {
+      typeDefs: 'extend type Person { a: Int b: Int }',
+      ...person('b', { selectionSet: '{ a }', resolve }),
+    },
+  ],
+  [
+    'subschemas[0] has no Query.b, by which Person is merged.',
+    {
+      subschemas: [
+        {
+          schema: buildSchema('type Query { a: Person } type Person { id: ID rank: Int }'),
+          merge: { Person: { selectionSet: '{ id }', fieldName: 'b' } },
+        },
+      ],
+    },
+  ],
+  [
+    'subschemas[0] has no type Person to merge.',
+    {
+      subschemas: [
+        {
+          schema: buildSchema('type Query { a: Int }'),
+          merge: { Person: { selectionSet: '{ id }', fieldName: 'a' } },
+        },
+      ],
+    },
+  ],
+  [
     'What Person is merged by is not in the schema: Cannot query field "number" on type "Person".',
     {
       subschemas: [
