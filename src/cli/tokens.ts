@@ -7,13 +7,14 @@ import { openTokenStore, STEPS } from '../setup/custody.ts';
 import { causeOf, lineOn, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
 import type { TokenHolder } from '../tokens/holder.ts';
 import { readLink, readTokenSet } from '../tokens/service.ts';
-import { parseJson, readPair, type Pair } from '../tokens/pair.ts';
+import type { Pair } from '../tokens/pair.ts';
 import {
   CLAIM_MS,
   dueAt,
   fingerprintOf,
   isLive,
   moveTo,
+  pairIn,
   receiveMove,
   save,
   successor,
@@ -229,13 +230,14 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
   });
 }
 
-/** Saves the pair in an answer that was not understood, if the service accepts its access token. */
+/** Saves the pair in an answer that was not understood, if the service knows its access token: it may have expired since. */
 async function saveKeptAnswer(tokens: HeldTokens, state: State): Promise<boolean> {
   const { holder, service, by, print } = tokens;
   if (state.answer === null) return false;
-  const pair = readPair(parseJson(state.answer), state.pair);
-  const isNew = pair && pair.accessToken !== state.pair.accessToken;
-  if (!isNew || (await service.check(pair.accessToken)).kind !== 'works') {
+  const pair = pairIn(state);
+  const verdict = pair && (await service.check(pair.accessToken));
+  const hasExpired = verdict?.kind === 'refused' && verdict.detail === 'token_expired';
+  if (!pair || (verdict?.kind !== 'works' && !hasExpired)) {
     print('An answer of the service is kept, and holds no pair that the service accepts.');
     return false;
   }
@@ -244,7 +246,7 @@ async function saveKeptAnswer(tokens: HeldTokens, state: State): Promise<boolean
   const next = { ...successor(state, pair, at), refusesEarly: state.refusesEarly };
   await holder.update(save(next, by));
   print(
-    `An answer of the service is kept, and the service accepts its access token, so nothing was lost: ${inUse(holder.state!)} ` +
+    `An answer of the service is kept, and the service knows its access token, so nothing was lost: ${inUse(holder.state!)} ` +
       'The refresh token before it was not sent again.',
   );
   return true;

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { Pair } from './pair.ts';
+import { parseJson, readPair, type Pair } from './pair.ts';
 
 /**
  * Everything that a token store holds, as one plain value. It changes only by the rules below, each within one durable
@@ -286,8 +286,8 @@ function ended(state: State, open: Claim, ending: Ending, now: number): State {
       return {
         ...state,
         claim: { ...open, isUnclear: true },
-        // It may hold the next pair, so it stays after a refusal of a later try.
-        answer: ending.answer ?? state.answer,
+        // A later try sends a spent token, so what it gets must not displace the next pair.
+        answer: pairIn(state) ? state.answer : (ending.answer ?? state.answer),
       };
     case 'refused':
     case 'lost': {
@@ -299,6 +299,12 @@ function ended(state: State, open: Claim, ending: Ending, now: number): State {
       return { ...state, ...refused, claim: null, lost: ending.kind === 'lost' };
     }
   }
+}
+
+/** Returns the pair in an answer that was not understood. */
+export function pairIn({ answer, pair }: Pick<State, 'answer' | 'pair'>): Pair | undefined {
+  const found = answer === null ? undefined : readPair(parseJson(answer), pair);
+  return found?.accessToken === pair.accessToken ? undefined : found;
 }
 
 /** Records that the service refuses the access token as expired, although the clock says otherwise. */

@@ -209,6 +209,10 @@ const CAUSES = {
     await refreshed(operator, grantedWithStatus500);
     await operator.alter({ claim: null, lost: true, refusals: 4 });
   },
+  'an answer with a pair that has expired since': async (operator) => {
+    await refreshed(operator, grantedWithStatus500);
+    operator.service.expire();
+  },
   'an answer with a pair that is not accepted': (operator) =>
     refreshed(operator, json(JSON.parse(MADE_UP), 500)),
   // Emergency files
@@ -420,6 +424,7 @@ test.each<Row>([
     /nothing was lost/,
     ok(2, 3, AS_BEFORE),
   ],
+  ['recover', 'an answer with a pair that has expired since', /nothing was lost/, ok(2, 3)],
   ['recover', 'an answer with a pair that is not accepted', /holds no pair that/, ok(3, 3)],
   ['recover', 'an emergency file', /^Nothing is left to recover: generation 3/, ok(1, 3)],
   ['recover', 'an emergency file, and a store that is gone', /generation 3/, ok(1, 3)],

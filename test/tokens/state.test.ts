@@ -35,6 +35,7 @@ function after(state: State, now: number, ...rules: readonly Rule<unknown>[]): S
 }
 
 const end = (attempt: string, ending: Ending) => endAttempt(attempt, ending, 'host/1');
+const PAIR = '{"access_token":"access-3","refresh_token":"refresh-3"}';
 const UNCLEAR: Ending = { kind: 'unclear', answer: null };
 const REFUSED: Ending = { kind: 'refused' };
 const LOST: Ending = { kind: 'lost' };
@@ -109,6 +110,16 @@ describe('a claim', () => {
       expect(later.answer).toBe('perhaps a pair');
       expect(after(later, NOON, saveOf(later, '3')).answer).toBeNull();
     }
+  });
+
+  test.each([
+    ['that has no pair is replaced by a later one', 'busy', PAIR, PAIR],
+    ['that has a pair stays when a later one has none', PAIR, 'busy', PAIR],
+    ['stays when nothing arrives later', 'busy', null, 'busy'],
+  ])('an answer that was not understood: one %s', (_, first, second, kept) => {
+    const [before, behind] = [first, second].map((answer): Ending => ({ kind: 'unclear', answer }));
+    const later = after(state, NOON, own, end('a', before!), others, end('b', behind!));
+    expect(later.answer).toBe(kept);
   });
 });
 
