@@ -150,14 +150,6 @@ export function toFile({ path, format, begun, resume, force }: ExportFileOptions
   }
   const part = `${path}.part`;
   const state = `${part}.db`;
-  const isBegun = existsSync(state);
-  if (!force && !(resume && isBegun) && (isBegun || existsSync(path))) {
-    throw new OperatorMistake(
-      isBegun
-        ? `An export to ${path} was interrupted, or is still running. Continue it with --resume, or begin anew with --force.`
-        : `${path} exists already. Give --output another name, or replace the file with --force.`,
-    );
-  }
   const guarded = async (work: () => unknown) => {
     try {
       await work();
@@ -167,10 +159,20 @@ export function toFile({ path, format, begun, resume, force }: ExportFileOptions
   };
   try {
     using opening = new DisposableStack();
-    const database = opening.use(openState(state, path));
-    const before = database.prepare('SELECT what FROM begun').get()?.['what'];
+    const database = opening.use(openState(state, path, force));
+    const found = database.prepare('SELECT what, isWhole FROM begun').get();
+    // A kill behind the last step of a whole export left its state, which must not be continued.
+    const before = found?.['isWhole'] === 1 && !existsSync(part) ? undefined : found?.['what'];
+    if (before === undefined) opening.defer(() => removeState(state));
+    if (!force && !(resume && before !== undefined) && (before !== undefined || existsSync(path))) {
+      throw new OperatorMistake(
+        before === undefined
+          ? `${path} exists already. Give --output another name, or replace the file with --force.`
+          : `An export to ${path} was interrupted, or is still running. Continue it with --resume, or begin anew with --force.`,
+      );
+    }
     const isContinued = resume && before === begun;
-    if (resume && isBegun && !isContinued && !force) {
+    if (resume && before !== undefined && !isContinued && !force) {
       throw new OperatorMistake(
         `${state} cannot be continued: it was begun from another source, with other options or with another schema. ` +
           'Resume it with the same options, or begin anew with --force.',
@@ -178,12 +180,12 @@ export function toFile({ path, format, begun, resume, force }: ExportFileOptions
     }
     if (!isContinued) {
       database.exec('DELETE FROM begun; DELETE FROM written');
-      database.prepare('INSERT INTO begun VALUES (?)').run(begun);
+      database.prepare('INSERT INTO begun VALUES (?, 0)').run(begun);
     }
     const earlier = database.prepare('SELECT ids, faults, after FROM written ORDER BY rowid').all();
     const insert = database.prepare('INSERT INTO written VALUES (?, ?, ?, ?)');
     let hasPages = earlier.length > 0;
-    const opened = opening.move();
+    opening.move();
     return {
       earlier: earlier.map(
         (page) => ({ ...page, ids: JSON.parse(String(page['ids'])) }) as WrittenPage,
@@ -197,14 +199,14 @@ export function toFile({ path, format, begun, resume, force }: ExportFileOptions
         guarded(async () => {
           const text = wholeText(format.header, database);
           await writeFile(part, text, { mode: OWNER_ONLY, flush: true });
-          // Before it is renamed: what a kill left behind a whole export would be continued the next night.
-          rmSync(state);
+          database.exec('UPDATE begun SET isWhole = 1');
           await rename(part, path);
+          hasPages = false;
         }),
       close: () => {
-        // The state of an export that never began must not prevent the next one.
-        if (!hasPages) rmSync(state, { force: true });
-        opened.dispose();
+        database.close();
+        // The state of an export that is whole, or never began, must not prevent the next one.
+        if (!hasPages) removeState(state);
       },
     };
   } catch (error) {
@@ -218,15 +220,19 @@ function unwritable(file: string, error: unknown): string {
   return `${file} cannot be written: ${(error as Error).message}. Check the disk and the folder, or give --output another name.`;
 }
 
-/** Opens the state of the export to a file, and locks it: SQLite gives the lock back when the process ends. */
-function openState(state: string, path: string): DatabaseSync {
+/**
+ * Opens the state of the export to a file, and locks it: SQLite gives the lock back when the process ends.
+ *
+ * @param force whether one that is damaged may be removed
+ */
+function openState(state: string, path: string, force: boolean): DatabaseSync {
   closeSync(openSync(state, 'a', OWNER_ONLY));
   const database = new DatabaseSync(state, { timeout: 0 });
   try {
     database.exec(`
       PRAGMA locking_mode = EXCLUSIVE;
       BEGIN EXCLUSIVE;
-      CREATE TABLE IF NOT EXISTS begun (what TEXT);
+      CREATE TABLE IF NOT EXISTS begun (what TEXT, isWhole INTEGER);
       CREATE TABLE IF NOT EXISTS written (lines TEXT, ids TEXT, faults INTEGER, after TEXT);
       COMMIT`);
     return database;
@@ -239,8 +245,17 @@ function openState(state: string, path: string): DatabaseSync {
       );
     }
     if (!DAMAGED.includes(errcode)) throw error;
-    throw new OperatorMistake(`${state} is damaged: ${message}. Remove it, and export anew.`);
+    if (!force) {
+      throw new OperatorMistake(`${state} is damaged: ${message}. Begin anew with --force.`);
+    }
+    removeState(state);
+    return openState(state, path, false);
   }
+}
+
+/** A kill may have left the journal beside it. */
+function removeState(state: string): void {
+  for (const file of [state, `${state}-journal`]) rmSync(file, { force: true });
 }
 
 /** SQLITE_BUSY. */

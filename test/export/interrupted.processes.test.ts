@@ -116,6 +116,15 @@ const LEFT = {
     await interrupt(file);
     truncateSync(`${file}.part.db`, 5_000);
   },
+  'an export whose database is empty': async (file) => writeFileSync(`${file}.part.db`, ''),
+  'an export that is whole': async (file) => {
+    await interrupt(file, 'UPDATE begun SET isWhole = 1');
+    writeFileSync(file, 'of the last night\n');
+  },
+  'an export that is whole, but was not renamed': async (file) => {
+    await interrupt(file, 'UPDATE begun SET isWhole = 1');
+    writeFileSync(`${file}.part`, 'all records\n');
+  },
   'an export whose database is none': async (file) =>
     writeFileSync(`${file}.part.db`, 'of somebody else\n'.repeat(500)),
   'a folder': async (file) => mkdirSync(file),
@@ -163,8 +172,12 @@ test.each<NextRun>([
   ['an export of another gateway', '--resume', 2, OTHER_OPTIONS],
   ['an export with a limit', '--limit 580 --resume', 0, /580 records in/, () => first(580)],
   ['an export beside a file', '--resume --force', 0, CONTINUED],
-  ['an export whose database was cut', '--resume --force', 2, /\.part\.db is damaged.* Remove it/],
-  ['an export whose database is none', '--force', 2, /\.part\.db is damaged.* Remove it/],
+  ['an export whose database was cut', '--resume', 2, /\.part\.db is damaged.* with --force/],
+  ['an export whose database was cut', '--resume --force', 0, /^Exporting/],
+  ['an export whose database is none', '--force', 0, /^Exporting/],
+  ['an export whose database is empty', '', 0, /^Exporting/],
+  ['an export that is whole', '--resume --force', 0, /^Exporting/],
+  ['an export that is whole, but was not renamed', '--resume', 0, CONTINUED],
   ['a folder', '--force', 2, /is a folder\. Give --output the name of a file/],
   ['an export with a value that could not be read', '--resume', 3, / null: 1\n$/],
   ['an export whose last record is gone', '--resume', 0, CONTINUED],
