@@ -9,16 +9,19 @@ import { accepted, JSON_TYPE, type Reply } from './reply.ts';
 export function replyOf(result: ExecutionResult, exchange: Pick<Exchange, 'header'>): Reply {
   const { data, errors = [], extensions, ...others } = result;
   const { json } = accepted(exchange.header('accept'));
-  const shown = {
-    data,
+  const rest = {
     ...(errors.length > 0 && { errors: errors.map((error) => shownError(error)) }),
     ...shownExtensions(extensions),
     ...others,
   };
+  const isLong = Object.values(data ?? {}).some(isLongList);
   return {
     status: statusOf(result, json === JSON_TYPE),
     headers: { ...headersOf(result), 'content-type': json },
-    body: JSON.stringify(shown),
+    // A plugin may read it before it is sent.
+    body: isLong
+      ? { [Symbol.asyncIterator]: () => inParts(data!, rest) }
+      : JSON.stringify({ data, ...rest }),
   };
 }
 
@@ -31,6 +34,35 @@ export function shownError(error: GraphQLError, path = error.path) {
 function shownExtensions(written: ExecutionResult['extensions']) {
   const { http: _, ...extensions } = written ?? {};
   return Object.keys(extensions).length > 0 ? { extensions } : undefined;
+}
+
+/** The elements that are written in one turn: some milliseconds of work. Written at once, results blocked for 0.5 s. */
+const ELEMENTS_IN_A_TURN = 1_000;
+
+function isLongList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value) && value.length > ELEMENTS_IN_A_TURN;
+}
+
+/** Writes long lists at the root in several turns of the event loop, so that others get theirs. */
+async function* inParts(data: object, rest: object): AsyncGenerator<string, void, undefined> {
+  let text = '{"data":{';
+  let isFirst = true;
+  for (const [key, value] of Object.entries(data) as [string, unknown][]) {
+    const written = isLongList(value) ? '[' : (JSON.stringify(value) as string | undefined);
+    // A field that a plugin has made undefined is left out, as JSON does.
+    if (written === undefined) continue;
+    text += `${isFirst ? '' : ','}${JSON.stringify(key)}:${written}`;
+    isFirst = false;
+    if (!isLongList(value)) continue;
+    for (let from = 0; from < value.length; from += ELEMENTS_IN_A_TURN) {
+      const elements = JSON.stringify(value.slice(from, from + ELEMENTS_IN_A_TURN)).slice(1, -1);
+      yield `${text}${from > 0 ? ',' : ''}${elements}`;
+      text = '';
+    }
+    text = ']';
+  }
+  const after = JSON.stringify(rest).slice(1, -1);
+  yield `${text}}${after && `,${after}`}}`;
 }
 
 interface RequestedHttp {

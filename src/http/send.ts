@@ -113,7 +113,7 @@ function readable(
   );
 }
 
-function bytesOf(body: Body): Piece {
+export function bytesOf(body: Body): Piece {
   if (isPiece(body)) return body;
   if (body.length === 1 && isPiece(body[0]!)) return body[0];
   return Buffer.concat(

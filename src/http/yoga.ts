@@ -15,8 +15,9 @@ import type { ErrorPolicy } from './error-policy.ts';
 import { CALLER_LEFT, type Exchange, type Stage, type Stages } from './exchange.ts';
 import { replyOfStages } from './handler.ts';
 import type { OperationSteps, Params } from './operation.ts';
-import { withHeaders, type Reply } from './reply.ts';
+import { isPiece, withHeaders, type Body, type Piece, type Reply } from './reply.ts';
 import { replyOf } from './results.ts';
+import { bytesOf } from './send.ts';
 
 /*
  * The way of requests. Without plugins of the operator, all stages run in one hook, onRequest, since nobody sees the other
@@ -260,10 +261,15 @@ function responseOf(
   return response;
 }
 
-/** The body of every reply that plugins see is in one piece. */
 function forPlugins({ status, headers, body = '' }: Reply): Response {
+  const content = isPiece(body) ? body : lazily(body);
   const init = { status, headers: headers as Record<string, string> };
-  return new YogaResponse(body === '' ? null : (body as BodyInit), init);
+  return new YogaResponse(content === '' ? null : (content as BodyInit), init);
+}
+
+/** A large body for plugins, most of which do not read it. Yoga joins only bytes. */
+async function* lazily(body: AsyncIterable<Body> | readonly Piece[]) {
+  for await (const part of body) yield Buffer.from(bytesOf(part) as Uint8Array);
 }
 
 function headersOf({ headers }: Response): Reply['headers'] {
