@@ -41,6 +41,7 @@ export class OperationSteps {
   readonly #parts: OperationParts;
   /** Resolved when it is the turn of the next new text. */
   #turns = Promise.resolve();
+  readonly #waiting = new Map<string, Promise<void>>();
 
   constructor(parts: OperationParts) {
     this.#parts = parts;
@@ -54,13 +55,20 @@ export class OperationSteps {
    */
   async params(exchange: Exchange): Promise<Params> {
     const params = this.#paramsIn(await this.#parts.read(exchange), exchange);
-    if (!this.#parts.operations.isKept(params['query'] as string)) {
-      // To check a new text may take 50 ms. Those that arrive together would be checked in one turn of the event loop,
-      // and nothing else would be served meanwhile.
-      this.#turns = this.#turns.then(() => nextTurn());
-      await this.#turns;
-    }
+    const text = params['query'] as string;
+    if (!this.#parts.operations.isKept(text)) await (this.#waiting.get(text) ?? this.#turnOf(text));
     return params;
+  }
+
+  /**
+   * Waits for the turn of a new text. To check one may take 50 ms: those that arrive together would be checked in one turn
+   * of the event loop, and nothing else would be served meanwhile. Equal ones are checked once.
+   */
+  async #turnOf(text: string): Promise<void> {
+    this.#turns = this.#turns.then(() => nextTurn());
+    this.#waiting.set(text, this.#turns);
+    await this.#turns;
+    this.#waiting.delete(text);
   }
 
   #paramsIn(sent: Params, exchange: Exchange): Params {

@@ -262,8 +262,8 @@ test('gauges show how many drains run and wait, and how many requests wait for t
     busy.ask(page(at + 1)),
   ]);
   await expect.poll(gauges, { interval: 5 }).toEqual([
-    ['recruiting_upstream_requests_waiting{priority="interactive"}', 3],
-    ['recruiting_upstream_requests_waiting{priority="drain"}', 4],
+    ['recruiting_upstream_requests_waiting{priority="interactive"}', 4],
+    ['recruiting_upstream_requests_waiting{priority="drain"}', 3],
     ['recruiting_drains_running', 4],
     ['recruiting_drains_waiting', 1],
   ]);
