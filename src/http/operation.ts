@@ -62,13 +62,13 @@ export class OperationSteps {
 
   /**
    * Waits for the turn of a new text. To check one may take 50 ms: those that arrive together would be checked in one turn
-   * of the event loop, and nothing else would be served meanwhile. Equal ones are checked once.
+   * of the event loop, and nothing else would be served meanwhile. Equal ones go on together, in their order.
    */
-  async #turnOf(text: string): Promise<void> {
-    this.#turns = this.#turns.then(() => nextTurn());
-    this.#waiting.set(text, this.#turns);
-    await this.#turns;
-    this.#waiting.delete(text);
+  #turnOf(text: string): Promise<void> {
+    const turn = this.#turns.then(() => nextTurn()).finally(() => this.#waiting.delete(text));
+    this.#turns = turn;
+    this.#waiting.set(text, turn);
+    return turn;
   }
 
   #paramsIn(sent: Params, exchange: Exchange): Params {
