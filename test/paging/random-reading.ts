@@ -217,10 +217,15 @@ class Reading {
   maySkip(taken: Taken): boolean {
     const { offset, size } = positionOf(taken);
     if (this.world.service.traits.kind !== 'position') return offset === size - 1 && this.hidesSome;
-    const removed = this.changesSince(taken).map((change) =>
-      change.do === 'remove' ? change.count : 0,
+    return offset === size - 1 || this.countSince(taken, 'remove') > offset;
+  }
+
+  /** Returns how many records were inserted or removed since. */
+  countSince(taken: Taken, kind: 'insert' | 'remove'): number {
+    const counts = this.changesSince(taken).map((change) =>
+      change.do === kind ? change.count : 0,
     );
-    return offset === size - 1 || removed.reduce((sum, count) => sum + count, 0) > offset;
+    return counts.reduce((sum, count) => sum + count, 0);
   }
 
   hasMoved(taken: Taken): boolean {
@@ -490,7 +495,10 @@ function startsOf(reading: Reading, after: Taken | undefined): number[] {
   return range(0, own || (next === undefined ? all.length : all.indexOf(next)));
 }
 
-/** Where a connection in front of a record may end: if the record is gone, behind all that preceded it. */
+/**
+ * Where a connection in front of a record may end: if the record is gone, behind all that preceded it. An offset passes
+ * one of them for each record that was inserted in front of it.
+ */
 function endsOf(
   reading: Reading,
   before: Taken | undefined,
@@ -507,7 +515,10 @@ function endsOf(
   const previous = before.list
     .slice(0, before.list.indexOf(before.record))
     .findLast((record) => all.includes(record));
-  return range(previous === undefined ? 0 : all.indexOf(previous) + 1, all.length);
+  const isOffset = reading.world.service.traits.kind === 'position';
+  const passed = isOffset ? reading.countSince(before, 'insert') : 0;
+  const end = previous === undefined ? 0 : all.indexOf(previous) + 1;
+  return range(Math.max(start, end - passed), all.length);
 }
 
 function range(from: number, to: number): number[] {
