@@ -19,7 +19,7 @@ import { fieldAt } from '../schema/derived.ts';
 import type { NamedDocument } from '../schema/field-scopes.ts';
 import { isIncremental } from '../schema/incremental-directives.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
-import { onlyOperation } from '../selections.ts';
+import { onlyOperation } from '../schema/selections.ts';
 import { DelegatedError } from './subschema-executors.ts';
 import { Execution } from './execution.ts';
 import { isRequirementKey } from './requirements.ts';

@@ -12,7 +12,7 @@ import {
 } from 'graphql';
 import { fieldAt } from '../schema/derived.ts';
 import type { AddedParts } from './additions.ts';
-import { visitFields } from '../selections.ts';
+import { visitFields } from '../schema/selections.ts';
 import { requirementsOf } from './requirements.ts';
 
 /**

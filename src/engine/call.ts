@@ -1,12 +1,11 @@
 import DataLoader from 'dataloader';
 import { LRUCache } from 'lru-cache';
-import type { Cause } from '../cause.ts';
 import type { Config } from '../config.ts';
 import type { DrainBudget } from '../paging/drain.ts';
 import { PageBudget, type Budget, type CallerBudgets } from '../paging/page-budget.ts';
 import type { WalkReader } from '../paging/shared-walk.ts';
 import { Slots } from '../queue.ts';
-import type { OutgoingRequest, Priority, UpstreamAnswer } from '../upstream/request.ts';
+import type { Cause, OutgoingRequest, Priority, UpstreamAnswer } from '../upstream/request.ts';
 import type { SendToService } from '../upstream/upstream.ts';
 import type { AnswerMemory, HeldMemory } from '../memory/answer-memory.ts';
 

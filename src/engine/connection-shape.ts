@@ -1,7 +1,7 @@
 import type { SelectionNode } from 'graphql';
 import type { Window } from '../paging/connection.ts';
 import type { Place } from '../paging/page.ts';
-import type { Fragments } from '../selections.ts';
+import type { Fragments } from '../schema/selections.ts';
 import type { AnswerError, Path } from './answer.ts';
 import type { JsonObject } from './json.ts';
 import type { PageRecords } from './page-records.ts';

@@ -11,7 +11,7 @@ import {
 import { codedError } from '../errors.ts';
 import { objectTypesOf, type DerivedList } from '../schema/derived.ts';
 import type { AllowedMutations } from '../schema/served/served-schema.ts';
-import { fragmentsOf, onlyOperation, type Fragments } from '../selections.ts';
+import { fragmentsOf, onlyOperation, type Fragments } from '../schema/selections.ts';
 import type { FieldValue } from './answer.ts';
 import type { Call } from './call.ts';
 import { underConditions, type SelectedField } from './selected-fields.ts';

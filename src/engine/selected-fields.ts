@@ -10,7 +10,7 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import { fieldAt } from '../schema/derived.ts';
-import type { Fragments } from '../selections.ts';
+import type { Fragments } from '../schema/selections.ts';
 import { fragmentNode, isCondition, keyOf } from './syntax.ts';
 
 /** What selections have for one object under one key. */

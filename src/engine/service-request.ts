@@ -15,7 +15,7 @@ import {
 import { mayBePage } from '../schema/derived.ts';
 import { isIncremental } from '../schema/incremental-directives.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
-import { onlyOperation } from '../selections.ts';
+import { onlyOperation } from '../schema/selections.ts';
 import type { OutgoingRequest } from '../upstream/request.ts';
 import type { PreparedOperation } from './prepared-operation.ts';
 

@@ -1,4 +1,4 @@
-import type { Cause } from '../cause.ts';
+import type { Cause } from '../upstream/request.ts';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import { KnownLists } from '../paging/known-lists.ts';

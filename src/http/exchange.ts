@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Cause } from '../cause.ts';
+import type { Cause } from '../upstream/request.ts';
 import type { Caller, CallOrigin } from '../engine/call.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Reply } from './reply.ts';

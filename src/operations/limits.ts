@@ -9,7 +9,7 @@ import {
 } from 'graphql';
 import { keyOf } from '../engine/syntax.ts';
 import { codedError } from '../errors.ts';
-import { fragmentsOf, type Fragments } from '../selections.ts';
+import { fragmentsOf, type Fragments } from '../schema/selections.ts';
 
 export interface Limits {
   readonly maxTokens: number;

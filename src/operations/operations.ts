@@ -10,7 +10,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import { badRequest } from '../errors.ts';
 import type { NamedDocument, ScopedUse } from '../schema/field-scopes.ts';
-import { onlyOperation, visitFields } from '../selections.ts';
+import { onlyOperation, visitFields } from '../schema/selections.ts';
 import { excessOf, parseWithin, sizeOf, type Limits, type Size } from './limits.ts';
 import { validationErrors, type ValidationRules } from './validation.ts';
 

@@ -8,7 +8,7 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import { forbidden, OperatorMistakes } from '../errors.ts';
-import { onlyOperation, visitFields } from '../selections.ts';
+import { onlyOperation, visitFields } from './selections.ts';
 import { SUBJECT, type Overrides } from './derivation/overrides.ts';
 import { fieldAt, objectTypesIn, objectTypesOf, type DerivedField } from './derived.ts';
 

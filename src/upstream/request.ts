@@ -1,5 +1,4 @@
 import type { GraphQLError } from 'graphql';
-import type { Cause } from '../cause.ts';
 
 /** A request to the service, as it is sent. */
 export interface OutgoingRequest {
@@ -21,6 +20,17 @@ export interface Sender {
   readonly caller: string;
   /** For telemetry; a shared request has the cause of the caller who sent it first. Undefined: the gateway itself. */
   readonly cause: Cause | undefined;
+}
+
+/** Identifies a caller's request to everything that is done for it. Only `telemetry` reads and writes its contents. */
+export interface Cause {
+  readonly requestId: string;
+  /** When it began, by `performance.now()`. */
+  readonly begun: number;
+  /** The name that the client says it has. */
+  readonly client: string | undefined;
+  upstreamRequests: number;
+  pages: number;
 }
 
 /** `interactive`: a caller waits for this one answer. `drain`: it is one of the many pages of a walk. */

@@ -1,5 +1,5 @@
 import type { GraphQLError } from 'graphql';
-import type { Cause } from '../cause.ts';
+import type { Cause } from './request.ts';
 import type { ErrorCode } from '../errors.ts';
 
 /** Receives what happens to requests to the service. */
