@@ -150,18 +150,11 @@ export function codedError(
  */
 export class OperatorError extends GraphQLError {
   override name = 'OperatorError';
-  /** Whether the same request cannot succeed before the operator acts. */
-  readonly needsOperator: boolean;
 
-  /** @param facts.retryAfter seconds after which it may succeed. Default: 60 if the operator has to act, otherwise 10 */
-  constructor(
-    code: ErrorCode,
-    message: string,
-    facts: { needsOperator?: boolean; retryAfter?: number; cause?: unknown } = {},
-  ) {
-    const { needsOperator = false, retryAfter = needsOperator ? 60 : 10, cause } = facts;
+  /** @param facts.retryAfter seconds after which it may succeed. Default: 60 for a lasting cause, otherwise 10 */
+  constructor(code: ErrorCode, message: string, facts: { retryAfter?: number; cause?: unknown } = {}) {
+    const { retryAfter = means(code, 'lasting') ? 60 : 10, cause } = facts;
     super(message, { extensions: { code, retryAfter } });
-    this.needsOperator = needsOperator;
     if (cause !== undefined) this.cause = cause;
   }
 }
@@ -169,9 +162,10 @@ export class OperatorError extends GraphQLError {
 /** Returns the message that a caller may read. */
 export function messageForCallers(error: GraphQLError): string {
   if (!(error instanceof OperatorError)) return error.message;
-  return error.needsOperator
+  const { code, retryAfter } = error.extensions;
+  return means(code, 'lasting')
     ? 'The recruiting service is temporarily unavailable, until the operator of this gateway has acted.'
-    : `The recruiting service is temporarily unavailable. Try again in ${String(error.extensions['retryAfter'])} s.`;
+    : `The recruiting service is temporarily unavailable. Try again in ${String(retryAfter)} s.`;
 }
 
 /** Creates the error for a request that is not a GraphQL request: its status is 400, whatever the caller accepts. */

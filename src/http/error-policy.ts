@@ -5,6 +5,7 @@ import {
   codeOf,
   errorsThrown,
   knownCode,
+  means,
   messageForCallers,
   OperatorError,
   type ErrorCode,
@@ -30,7 +31,7 @@ export function createErrorPolicy(log: Logger) {
     if (!(cause instanceof OperatorError)) log.error(line, 'unexpected error');
     else if (!reported.has(exchange)) {
       reported.add(exchange);
-      log[cause.needsOperator ? 'error' : 'warn'](line, UNAVAILABLE);
+      log[means(codeOf(cause), 'lasting') ? 'error' : 'warn'](line, UNAVAILABLE);
     }
     return requestId;
   };

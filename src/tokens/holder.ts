@@ -130,7 +130,7 @@ export class TokenHolder {
   fatal(trouble: 'missing' | 'lost'): OperatorError {
     const code = trouble === 'lost' ? 'TOKENS_LOST' : 'TOKENS_MISSING';
     const message = lineOn(trouble, this.#state, this.parts.steps);
-    return new OperatorError(code, message, { needsOperator: true });
+    return new OperatorError(code, message);
   }
 
   /**
@@ -296,7 +296,7 @@ export class TokenHolder {
     await this.#end(attempt, { kind: 'not exchanged', ...notBefore });
     if (!isMistake) throw notRefreshedError(why, retryAfter);
     const text = `The access token could not be refreshed: ${why}. The pair is kept, and a running process tries again by itself.`;
-    throw new OperatorError('UPSTREAM_UNAUTHORIZED', text, { needsOperator: true });
+    throw new OperatorError('UPSTREAM_UNAUTHORIZED', text);
   }
 
   /** Too early, spent, or another process was first. */

@@ -111,9 +111,7 @@ export function notGraphQL(status: number): Failure {
     );
   }
   const why = `it is not GraphQL JSON (status ${status}). Check RECRUITING_URL, and that no proxy compresses answers.`;
-  const error = new OperatorError('UPSTREAM_BAD_RESPONSE', `${UNUSABLE} ${why}`, {
-    needsOperator: true,
-  });
+  const error = new OperatorError('UPSTREAM_BAD_RESPONSE', `${UNUSABLE} ${why}`);
   return { kind: 'failure', error };
 }
 
@@ -138,7 +136,7 @@ function refusal(status: 401 | 403, detail: unknown): Failure {
     `The recruiting service refuses the gateway's access token (${status}) although it has not expired: ` +
     'the administrator who made it was probably demoted or blocked, or the token was revoked. ' +
     'Run `tokens check` to see what the service answers. Have an administrator check the account, and make a new token if need be.';
-  const error = new OperatorError('UPSTREAM_UNAUTHORIZED', message, { needsOperator: true });
+  const error = new OperatorError('UPSTREAM_UNAUTHORIZED', message);
   const refused = { status, detail: typeof detail === 'string' ? detail : '' };
   return { kind: 'failure', error, refusal: refused };
 }

@@ -17,7 +17,7 @@ const unlimited = () => new PageBudget(new CallerBudgets(0, new ManualClock()), 
 
 test.each([
   new Error('secret'),
-  new OperatorError('TOKENS_LOST', 'secret', { needsOperator: true }),
+  new OperatorError('TOKENS_LOST', 'secret'),
 ])(
   'a drain that ends for a reason that is not for callers keeps it from them: %o',
   async (reason) => {
