@@ -143,7 +143,7 @@ export async function createGateway(parts: GatewayParts) {
   let isStopping = false;
   const origin = createOrigin(config.corsOrigins);
   const graphiql = createGraphiql({
-    auth: config.auth,
+    needsCredential: config.auth !== undefined,
     isSandbox: parts.isSandbox,
     examples: examples(served.adapters),
   });

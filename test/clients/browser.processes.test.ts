@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => browser?.close());
 
-const TABS = ['AllPersons', 'Persons', 'PersonsConnection', 'LastPersons'];
+const TABS = ['AllPersons', 'Persons', 'PersonsConnection'];
 
 test('GraphiQL opens with a valid credential, runs an example with it, stores it nowhere, and asks only the gateway', async () => {
   await using issuer = await startIssuer();
@@ -38,7 +38,7 @@ test('GraphiQL opens with a valid credential, runs an example with it, stores it
   expect(await page.getByText('made up').count()).toBe(0);
   const tabs = page.locator('.graphiql-tab-button');
 
-  const field = page.getByLabel('API key or bearer token');
+  const field = page.getByLabel('Credential');
   await page.getByText('answers only callers with an API key or a bearer token').waitFor();
   const sentWith = async (credential: string) => {
     const sent = page.waitForRequest((each) => isProbe(each.url(), each.postData()));
@@ -51,7 +51,7 @@ test('GraphiQL opens with a valid credential, runs an example with it, stores it
   // No header can have an ellipsis.
   expect(await sentWith('rsk_…')).toEqual({});
   expect(await sentWith('Bearer eyJh.eyJz.sig')).toEqual(token);
-  await page.getByText('does not accept this API key or bearer token').waitFor();
+  await page.getByText('does not accept this credential').waitFor();
   expect(await tabs.count()).toBe(0);
   expect(await sentWith(KEY)).toEqual({ authorization: undefined, key: KEY });
   await page.getByText('Sent with every request of this page').waitFor();

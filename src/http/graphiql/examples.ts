@@ -59,38 +59,25 @@ records, a credential needs the scope "drain".`,
   }
   if (connection) {
     const { field } = connection;
-    forms.push(
-      [
-        `${field} is a Relay connection:
+    forms.push([
+      `${field} is a Relay connection:
 every edge has its own cursor, and first may
-be more than a page of the service. totalCount
-counts the whole list, and is then kept for
-some minutes.
+be more than a page of the service. With last
+and before, it is paged from its end, which the
+service itself cannot do. totalCount counts the
+whole list, and is then kept for some minutes.
 
 For the next edges, put the endCursor into
 "after" in the variables below.`,
-        `query ${titled(field)}($first: Int, $after: String) {
-          ${field}(first: $first, after: $after) {
-            totalCount
-            edges { cursor node { ${some} } }
-            pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
-          }
-        }`,
-        { first: 120, after: null },
-      ],
-      [
-        `The end of the list, which the service
-itself cannot page to. For the edges in front
-of these, add before: "…" with the startCursor.`,
-        `query Last${titled(name)} {
-          ${field}(last: 3) {
-            totalCount
-            edges { cursor node { ${some} } }
-            pageInfo { hasPreviousPage startCursor }
-          }
-        }`,
-      ],
-    );
+      `query ${titled(field)}($first: Int, $after: String) {
+        ${field}(first: $first, after: $after) {
+          totalCount
+          edges { cursor node { ${some} } }
+          pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+        }
+      }`,
+      { first: 120, after: null },
+    ]);
   }
   return forms;
 }

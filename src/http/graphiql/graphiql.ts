@@ -1,11 +1,18 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { AcceptedCredentials } from '../auth/authentication.ts';
 import type { Stage } from '../exchange.ts';
 import { isGraphqlPath } from '../paths.ts';
 import type { Reply } from '../reply.ts';
 import type { Example } from './examples.ts';
+
+const MESSAGES = {
+  missing:
+    'This gateway answers only callers with an API key or a bearer token. Yours stays in the memory of this page.',
+  refused:
+    'The gateway does not accept this credential. Correct it, or ask the operator of the gateway for another.',
+  accepted: 'Sent with every request of this page. Gone when the page is closed or reloaded.',
+};
 
 /**
  * A field above GraphiQL for the caller's credential, which is then sent with the operations of all tabs and with the
@@ -14,26 +21,17 @@ import type { Example } from './examples.ts';
  * The credential exists only in the memory of the page: not in its storage or address, and, because the field is not
  * one for passwords and is not restored after a reload, not in those of the browser either.
  */
-function credentialBar({ apiKeys, jwt }: AcceptedCredentials) {
-  const hasKeys = apiKeys.length > 0;
-  const kinds = [hasKeys ? 'an API key' : [], jwt ? 'a bearer token' : []].flat();
-  const kind = kinds.join(' or ').replaceAll(/\ban? /g, '');
-  const messages = {
-    missing: `This gateway answers only callers with ${kinds.join(' or ')}. Yours stays in the memory of this page.`,
-    refused: `The gateway does not accept this ${kind}. Correct it, or ask the operator of the gateway for another.`,
-    accepted: 'Sent with every request of this page. Gone when the page is closed or reloaded.',
-  };
-  return {
-    html: `<div class="bar credential" data-state="missing">
-      <label for="credential">${kind.charAt(0).toUpperCase()}${kind.slice(1)}</label>
+const BAR = `<div class="bar credential" data-state="missing">
+      <label for="credential">Credential</label>
       <input id="credential" type="text" autocomplete="off" autocapitalize="off" spellcheck="false" />
-      <output for="credential">${messages.missing}</output>
-    </div>`,
-    /** Starts GraphiQL with the first credential that is accepted, because GraphiQL reads the schema when it starts. */
-    script: `
+      <output for="credential">${MESSAGES.missing}</output>
+    </div>`;
+
+/** Starts GraphiQL with the first credential that is accepted, because GraphiQL reads the schema when it starts. */
+const START_WITH_CREDENTIAL = `
 const bar = document.querySelector('.credential');
 const field = bar.querySelector('input');
-const messages = ${JSON.stringify(messages)};
+const messages = ${JSON.stringify(MESSAGES)};
 let isStarted = false;
 
 field.addEventListener('change', take);
@@ -41,12 +39,11 @@ field.addEventListener('paste', () => setTimeout(take));
 
 async function take() {
   const text = field.value.trim().replace(/^bearer +/i, '');
-  const isToken = ${hasKeys && jwt ? String.raw`/^eyJ[^.]*\.[^.]*\.[^.]*$/.test(text)` : String(!hasKeys)};
   delete credential.authorization;
   delete credential['x-api-key'];
-  // The browser does not send a header with other characters at all.
+  // The browser does not send a header with other characters at all. Every JWT begins with {".
   const isHeader = /^[!-~]*$/.test(text);
-  if (isHeader && isToken) credential.authorization = 'Bearer ' + text;
+  if (isHeader && text.startsWith('eyJ')) credential.authorization = 'Bearer ' + text;
   else if (isHeader) credential['x-api-key'] = text;
   const headers = { ...credential, 'content-type': 'application/json' };
   const body = JSON.stringify({ query: '{ __typename }' });
@@ -57,13 +54,10 @@ async function take() {
   isStarted = true;
   startGraphiql();
 }
-`,
-  };
-}
+`;
 
 interface GraphiqlOptions {
-  /** Undefined: callers need no credential. */
-  readonly auth: AcceptedCredentials | undefined;
+  readonly needsCredential: boolean;
   /** Whether the page says that the people are made up. */
   readonly isSandbox?: boolean | undefined;
   readonly examples: readonly Example[];
@@ -90,11 +84,11 @@ const TITLE = 'Recruiting';
 const MADE_UP =
   'This is the sandbox: the people are made up. To serve your recruiting service, start the gateway with RECRUITING_URL.';
 
-async function render({ examples, auth, isSandbox }: GraphiqlOptions): Promise<Reply> {
+async function render({ examples, needsCredential, isSandbox }: GraphiqlOptions): Promise<Reply> {
   // Nine megabytes, imported when the page is first opened, not when the server starts.
   const parts = await import('@graphql-yoga/render-graphiql/graphiql');
-  const bar = auth && credentialBar(auth);
-  const scripts = [library(parts), `${start(examples)}${bar?.script ?? 'startGraphiql();'}`];
+  const begin = needsCredential ? START_WITH_CREDENTIAL : 'startGraphiql();';
+  const scripts = [library(parts), start(examples) + begin];
   const html = `<!doctype html>
 <html lang="en">
   <head>
@@ -107,7 +101,7 @@ async function render({ examples, auth, isSandbox }: GraphiqlOptions): Promise<R
   </head>
   <body>
     ${isSandbox ? `<p class="bar">${MADE_UP}</p>` : ''}
-    ${bar?.html ?? ''}
+    ${needsCredential ? BAR : ''}
     <div id="root"></div>
     ${scripts.map((script) => `<script>${script}</script>`).join('\n    ')}
   </body>
