@@ -85,9 +85,9 @@ const STOPPED = 'The export was stopped.';
 function withNextStep(why: string, records: number, path: string | undefined): string {
   if (records === 0) return why;
   if (path === undefined) {
-    return `${why} ${inWords(records)} came before. An export with --output can be resumed.`;
+    return `${why}\n${inWords(records)} came before. An export with --output can be resumed.`;
   }
-  return `${why} ${path}.part.db has ${inWords(records)}. Run the same command with --resume to continue.`;
+  return `${why}\n${path}.part.db has ${inWords(records)}. Run the same command with --resume to continue.`;
 }
 
 /** For example `1,000 records`. */

@@ -89,10 +89,10 @@ export function commands(start: Start, output: OutputConfiguration = {}): Comman
     .option('--limit <n>', 'export this many records of the list at most', whole(1, 1_000_000_000))
     .option('--output <file>', 'write to this file; otherwise to the standard output')
     .option('--resume', 'continue an export to this file that was interrupted', false)
-    .option(
-      '--force',
-      'replace the file, or what an interrupted export has left of it; with --resume, only if it cannot be continued',
-      false,
+    .addOption(
+      new Option('--force', 'replace the file, or what an interrupted export has left of it')
+        .default(false)
+        .conflicts('resume'),
     )
     .requiredOption(
       '--url <gateway>',

@@ -8,8 +8,8 @@ import type { ExportedRecord, Page } from './read.ts';
 /*
  * How an interrupted export loses and repeats no record
  *
- *     people.csv.part.db   an SQLite database, locked while a process writes: what the export was begun with; then for each
- *                          page its lines, the cursor behind its last record, and the ids
+ *     people.csv.part.db   an SQLite database, locked while a process writes: for each page what the export was begun with,
+ *                          its lines, the cursor behind its last record, and the ids
  *     people.csv.part      all lines, before it becomes people.csv
  *
  * A page of 500 records is one transaction, so that it is on the disk with its cursor and its ids, or not at all, after a
@@ -139,117 +139,84 @@ interface ExportFileOptions {
   /** What must not change until the export is whole: where the records come from, their format and the operation. */
   readonly begun: string;
   readonly resume: boolean;
-  /** Whether an existing file may be replaced. With `resume`: what an interrupted export left, unless it can be continued. */
+  /** Whether the file, or what an interrupted export has left of it, may be replaced. Not together with `resume`. */
   readonly force: boolean;
 }
 
 /** Writes to a file, when everything is written. @throws OperatorMistake */
 export function toFile({ path, format, begun, resume, force }: ExportFileOptions): Target {
-  if (existsSync(path) && statSync(path).isDirectory()) {
-    throw new OperatorMistake(`${path} is a folder. Give --output the name of a file in it.`);
-  }
   const part = `${path}.part`;
   const state = `${part}.db`;
-  const guarded = async (work: () => unknown) => {
-    try {
-      await work();
-    } catch (error) {
-      throw new Error(unwritable(path, error), { cause: error });
-    }
+  const { database, written } = openState(state);
+  let hasPages = written.length > 0;
+  const close = () => {
+    database.close();
+    // The state of an export that is whole, or never began, must not prevent the next one.
+    if (!hasPages) removeState(state);
   };
-  try {
-    using opening = new DisposableStack();
-    const database = opening.use(openState(state, path, force));
-    const found = database.prepare('SELECT what, isWhole FROM begun').get();
-    // A kill behind the last step of a whole export left its state, which must not be continued.
-    const before = found?.['isWhole'] === 1 && !existsSync(part) ? undefined : found?.['what'];
-    if (before === undefined) opening.defer(() => removeState(state));
-    if (!force && !(resume && before !== undefined) && (before !== undefined || existsSync(path))) {
-      throw new OperatorMistake(
-        before === undefined
-          ? `${path} exists already. Give --output another name, or replace the file with --force.`
-          : `An export to ${path} was interrupted, or is still running. Continue it with --resume, or begin anew with --force.`,
-      );
-    }
-    const isContinued = resume && before === begun;
-    if (resume && before !== undefined && !isContinued && !force) {
-      throw new OperatorMistake(
-        `${state} cannot be continued: it was begun from another source, with other options or with another schema. ` +
-          'Resume it with the same options, or begin anew with --force.',
-      );
-    }
-    if (!isContinued) {
-      database.exec('DELETE FROM begun; DELETE FROM written');
-      database.prepare('INSERT INTO begun VALUES (?, 0)').run(begun);
-    }
-    const earlier = database.prepare('SELECT ids, faults, after FROM written ORDER BY rowid').all();
-    const insert = database.prepare('INSERT INTO written VALUES (?, ?, ?, ?)');
-    let hasPages = earlier.length > 0;
-    opening.move();
-    return {
-      earlier: earlier.map(
-        (page) => ({ ...page, ids: JSON.parse(String(page['ids'])) }) as WrittenPage,
-      ),
-      append: (lines, { ids, faults, after }) =>
-        guarded(() => {
-          insert.run(lines, JSON.stringify(ids), faults, after);
-          hasPages = true;
-        }),
-      finish: () =>
-        guarded(async () => {
-          const text = wholeText(format.header, database);
-          await writeFile(part, text, { mode: OWNER_ONLY, flush: true });
-          database.exec('UPDATE begun SET isWhole = 1');
-          await rename(part, path);
-          hasPages = false;
-        }),
-      close: () => {
-        database.close();
-        // The state of an export that is whole, or never began, must not prevent the next one.
-        if (!hasPages) removeState(state);
-      },
-    };
-  } catch (error) {
-    throw error instanceof OperatorMistake ? error : new OperatorMistake(unwritable(path, error));
+  const refuse = (why: string) => {
+    close();
+    throw new OperatorMistake(why);
+  };
+  if (existsSync(path) && statSync(path).isDirectory()) {
+    refuse(`${path} is a folder. Give --output the name of a file in it.`);
   }
+  if (!force && !hasPages && existsSync(path)) {
+    refuse(`${path} exists already. Give --output another name, or replace the file with --force.`);
+  }
+  if (!force && !resume && hasPages) {
+    refuse(
+      `An export to ${path} was interrupted. Continue it with --resume, or begin anew with --force.`,
+    );
+  }
+  if (resume && hasPages && written[0]!['begun'] !== begun) {
+    refuse(
+      `${state} was begun from another source, with other options or with another schema. ` +
+        'Resume it with the same options, or begin anew with --force.',
+    );
+  }
+  if (force) {
+    database.exec('DELETE FROM written');
+    hasPages = false;
+  }
+  const insert = database.prepare('INSERT INTO written VALUES (?, ?, ?, ?, ?)');
+  return {
+    earlier: hasPages
+      ? written.map((row) => ({ ...row, ids: JSON.parse(String(row['ids'])) }) as WrittenPage)
+      : [],
+    append: async (lines, { ids, faults, after }) => {
+      insert.run(begun, lines, JSON.stringify(ids), faults, after);
+      hasPages = true;
+    },
+    finish: async () => {
+      await writeFile(part, wholeText(format.header, database), { mode: OWNER_ONLY, flush: true });
+      await rename(part, path);
+      hasPages = false;
+    },
+    close,
+  };
 }
 
 const OWNER_ONLY = 0o600;
 
-function unwritable(file: string, error: unknown): string {
-  return `${file} cannot be written: ${(error as Error).message}. Check the disk and the folder, or give --output another name.`;
-}
-
-/**
- * Opens the state of the export to a file, and locks it: SQLite gives the lock back when the process ends.
- *
- * @param force whether one that is damaged may be removed
- */
-function openState(state: string, path: string, force: boolean): DatabaseSync {
-  closeSync(openSync(state, 'a', OWNER_ONLY));
-  const database = new DatabaseSync(state, { timeout: 0 });
+/** Opens the state of the export to a file, and locks it: SQLite gives the lock back when the process ends. */
+function openState(state: string) {
   try {
+    closeSync(openSync(state, 'a', OWNER_ONLY));
+    const database = new DatabaseSync(state, { timeout: 0 });
     database.exec(`
       PRAGMA locking_mode = EXCLUSIVE;
       BEGIN EXCLUSIVE;
-      CREATE TABLE IF NOT EXISTS begun (what TEXT, isWhole INTEGER);
-      CREATE TABLE IF NOT EXISTS written (lines TEXT, ids TEXT, faults INTEGER, after TEXT);
+      CREATE TABLE IF NOT EXISTS written
+        (begun TEXT, lines TEXT, ids TEXT, faults INTEGER, after TEXT);
       COMMIT`);
-    return database;
+    const pages = database.prepare('SELECT begun, ids, faults, after FROM written ORDER BY rowid');
+    return { database, written: pages.all() };
   } catch (error) {
-    database.close();
-    const { errcode, message } = error as Error & { errcode?: number };
-    if (errcode === BUSY) {
-      throw new OperatorMistake(
-        `Another export is writing ${path}. Wait for it, or stop it first.`,
-      );
-    }
-    if (!DAMAGED.includes(errcode)) throw error;
-    if (!force) {
-      throw new OperatorMistake(`${state} is damaged: ${message}. Begin anew with --force.`);
-    }
-    removeState(state);
-    return openState(state, path, false);
+    throw new OperatorMistake(
+      `${state} cannot be used: ${(error as Error).message}. If another export is writing it, wait for that one; ` +
+        'otherwise check the disk and the folder, give --output another name, or remove the file.',
+    );
   }
 }
 
@@ -257,11 +224,6 @@ function openState(state: string, path: string, force: boolean): DatabaseSync {
 function removeState(state: string): void {
   for (const file of [state, `${state}-journal`]) rmSync(file, { force: true });
 }
-
-/** SQLITE_BUSY. */
-const BUSY = 5;
-/** SQLITE_CORRUPT and SQLITE_NOTADB. */
-const DAMAGED: readonly unknown[] = [11, 26];
 
 function* wholeText(header: string, database: DatabaseSync): Generator<string> {
   yield header;

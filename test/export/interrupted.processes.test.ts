@@ -85,7 +85,7 @@ async function stopAt(at: number, file: string, ...options: string[]): Promise<s
 /** Stops an export behind its first window, and changes what its state says. */
 async function interrupt(file: string, change = '', ...options: string[]) {
   const stderr = await stopAt(3, file, ...options);
-  expect(stderr).toMatch(/stopped\. .*\.part\.db has 500 records\. .* --resume/);
+  expect(stderr).toMatch(/stopped\.\n.*\.part\.db has 500 records\. .* --resume/);
   const state = new DatabaseSync(`${file}.part.db`);
   expect(statSync(`${file}.part.db`).mode & 0o777).toBe(0o600);
   state.exec(change);
@@ -117,19 +117,9 @@ const LEFT = {
     truncateSync(`${file}.part.db`, 5_000);
   },
   'an export whose database is empty': async (file) => writeFileSync(`${file}.part.db`, ''),
-  'an export that is whole': async (file) => {
-    await interrupt(file, 'UPDATE begun SET isWhole = 1');
-    writeFileSync(file, 'of the last night\n');
-  },
-  'an export that is whole, but was not renamed': async (file) => {
-    await interrupt(file, 'UPDATE begun SET isWhole = 1');
-    writeFileSync(`${file}.part`, 'all records\n');
-  },
-  'an export whose database is none': async (file) =>
-    writeFileSync(`${file}.part.db`, 'of somebody else\n'.repeat(500)),
   'a folder': async (file) => mkdirSync(file),
   'an export of another gateway': (file) =>
-    interrupt(file, "UPDATE begun SET what = replace(what, '127.0.0.1', 'elsewhere')"),
+    interrupt(file, "UPDATE written SET begun = replace(begun, '127.0.0.1', 'elsewhere')"),
   'an export with a value that could not be read': (file) =>
     interrupt(file, 'UPDATE written SET faults = 1'),
   'an export whose last record is gone': (file) =>
@@ -137,7 +127,7 @@ const LEFT = {
 } satisfies Record<string, (file: string) => Promise<void>>;
 
 const CONTINUED = /^Continuing .*, which has 500 records\.\n[^]*600 records in /;
-const OTHER_OPTIONS = /begun .* with other options.* begin anew with --force/;
+const OTHER_OPTIONS = /was begun .* with other options.* begin anew with --force/;
 
 /** What there is, the options of the next run, its exit code, and what it says. */
 type NextRun = [
@@ -154,30 +144,20 @@ test.each<NextRun>([
   ['a file', '--resume', 2, /exists already\..*--force/],
   ['a file', '--force', 0, /^Exporting/],
   ['an export without a record', '', 0, /^Exporting/],
-  ['an export', '', 2, /was interrupted, or is still running\. Continue it with --resume/],
+  ['an export', '', 2, /was interrupted\. Continue it with --resume/],
   ['an export', '--resume', 0, CONTINUED],
   ['an export', '--force', 0, /^Exporting/],
-  ['an export', '--fields nobody --resume --force', 2, /nobody/],
+  ['an export', '--fields nobody --force', 2, /nobody/],
+  ['an export', '--resume --force', 2, /'--force' cannot be used with option '--resume'/],
   ['an export', '--format csv --resume', 2, OTHER_OPTIONS],
   ['an export', '--fields id --resume', 2, OTHER_OPTIONS],
-  [
-    'an export',
-    '--fields id --resume --force',
-    0,
-    /^Exporting/,
-    () => whole.replace(/,"f.*"/g, ''),
-  ],
   ['an export that was stopped twice', '--resume', 0, CONTINUED],
   ['an export that was begun anew', '--resume', 0, CONTINUED],
   ['an export of another gateway', '--resume', 2, OTHER_OPTIONS],
   ['an export with a limit', '--limit 580 --resume', 0, /580 records in/, () => first(580)],
-  ['an export beside a file', '--resume --force', 0, CONTINUED],
-  ['an export whose database was cut', '--resume', 2, /\.part\.db is damaged.* with --force/],
-  ['an export whose database was cut', '--resume --force', 0, /^Exporting/],
-  ['an export whose database is none', '--force', 0, /^Exporting/],
+  ['an export beside a file', '--resume', 0, CONTINUED],
+  ['an export whose database was cut', '--force', 2, /\.part\.db cannot be used: .*malformed/],
   ['an export whose database is empty', '', 0, /^Exporting/],
-  ['an export that is whole', '--resume --force', 0, /^Exporting/],
-  ['an export that is whole, but was not renamed', '--resume', 0, CONTINUED],
   ['a folder', '--force', 2, /is a folder\. Give --output the name of a file/],
   ['an export with a value that could not be read', '--resume', 3, / null: 1\n$/],
   ['an export whose last record is gone', '--resume', 0, CONTINUED],
@@ -282,9 +262,7 @@ test.skipIf(!canFillDisk)(
     const args = exportTo(folder.file('persons'));
     // No file can grow beyond this.
     const { code, stderr } = await runProgram(args, { under: ['prlimit', '--fsize=75000'] });
-    expect(stderr).toMatch(
-      /persons cannot be written: .*disk.* Run the same .* --resume to continue\.\n$/,
-    );
+    expect(stderr).toMatch(/disk.*\n.* Run the same .* --resume to continue\.\n$/);
     expect([code, existsSync(folder.file('persons'))]).toEqual([1, false]);
     expect(await runHere([...args, '--resume'])).toMatchObject({ code: 0 });
     expect(readFileSync(folder.file('persons'), 'utf8') === whole).toBe(true);
