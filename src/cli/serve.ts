@@ -1,9 +1,8 @@
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { collectDefaultMetrics, type Registry } from 'prom-client';
 import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
 import { listen } from '../http/listen.ts';
-import { adminHandler } from '../http/admin.ts';
-import type { Gateway } from '../gateway.ts';
 import { openGateway, type Setup } from '../setup/open-gateway.ts';
 import { createLog } from '../telemetry/log.ts';
 import { loadGatewayConfig } from './gateway-config-file.ts';
@@ -70,15 +69,14 @@ const SANDBOX_NOTICE = `  ***  SANDBOX  ***  The people served here are made up.
  *
  * @throws Error with a message for the operator
  */
-async function listenAdmin(
-  metrics: Gateway['metrics'],
-  { config, log, parts }: Setup,
-): Promise<void> {
+async function listenAdmin(metrics: Registry, { config, log, parts }: Setup): Promise<void> {
   const { adminHost: host, adminPort: port } = config;
-  const ofProcess = new Registry();
-  collectDefaultMetrics({ register: ofProcess });
-  const text = async () => (await metrics.text()) + (await ofProcess.metrics());
-  const handler = adminHandler({ ...metrics, text }, log);
+  collectDefaultMetrics({ register: metrics });
+  const handler = async ({ url }: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (url?.split('?', 1)[0] !== '/metrics') return void response.writeHead(404).end();
+    const text = await metrics.metrics();
+    response.writeHead(200, { 'content-type': metrics.contentType }).end(text);
+  };
   const admin = await listen(handler, { host, port, maxConnections: 64 }).catch(at('ADMIN_PORT'));
   parts.defer(() => admin.close());
   log.info({ url: `${admin.url}/metrics` }, 'metrics');

@@ -22,8 +22,7 @@ export function createTelemetry({ version, log }: { version: string; log: Logger
     registers: [registry],
   }).set({ version }, 1);
   return {
-    /** In the text format of Prometheus. */
-    metrics: { contentType: registry.contentType, text: () => registry.metrics() },
+    metrics: registry,
     requests: () => requestTelemetry(log, registry),
     upstream: (waiting: () => Waiting) => upstreamTelemetry(waiting, log, registry),
     /** @param load the present numbers of drains and of bytes */

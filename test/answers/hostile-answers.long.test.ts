@@ -56,7 +56,7 @@ test('whatever the service answers, callers get an answer with known codes and w
     { numRuns: randomRuns(200), interruptAfterTimeLimit: 3_000_000, timeout: 20_000 },
   );
   const secrets = gateway.service.received.map(({ token }) => token);
-  const written = JSON.stringify(gateway.logged) + (await gateway.gateway.metrics.text());
+  const written = JSON.stringify(gateway.logged) + (await gateway.gateway.metrics.metrics());
   for (const secret of new Set(secrets)) expect(written).not.toContain(secret);
   // Answers that cannot be used are reported to the operator; nothing else may be logged as an error.
   const logged = gateway.logged.filter(

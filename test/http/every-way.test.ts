@@ -672,7 +672,7 @@ test('the name of a trusted operation is logged and counted, and no other name',
     await throughFetch(plain.listed, { body });
     expect(logged.findLast(({ msg }) => msg === 'request')!['operation']).toBe(operation);
   }
-  const metrics = await gateway.metrics.text();
+  const metrics = await gateway.metrics.metrics();
   expect(metrics).toContain('{operation="nameless",code="OK"} 1');
   expect(metrics).not.toMatch(/operation="Mine"/);
 });

@@ -31,7 +31,7 @@ async function startPersons(config: TestGatewayOptions['config'] = {}, persons =
   /** Waits until no walk is under way. */
   const settled = async () => {
     const line = 'recruiting_drains_running 0\n';
-    await expect.poll(() => world.gateway.metrics.text(), { timeout: 20_000 }).toContain(line);
+    await expect.poll(() => world.gateway.metrics.metrics(), { timeout: 20_000 }).toContain(line);
   };
   return { ...world, clock, persons: world.service.persons, total, requestsOf, settled };
 }

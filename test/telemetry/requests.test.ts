@@ -193,7 +193,7 @@ test.each<Row>([
     // Each upstream request is awaited before the next one.
     const { upstream_request_duration_seconds_sum: waited = 0 } = sums;
     expect(waited).toBeLessThanOrEqual(seconds + 0.001);
-    expect(await gateway.gateway.metrics.text()).not.toMatch(PRIVATE);
+    expect(await gateway.gateway.metrics.metrics()).not.toMatch(PRIVATE);
   },
 );
 

@@ -28,7 +28,7 @@ test('the breaker opens when connections break, refuses requests, and closes whe
       const [said] = /is down|answers again/.exec(String(msg)) ?? [];
       return said ? [`${said} ${String(level)} ${String(seconds)}`] : [];
     }),
-    /^recruiting_upstream_(breaker_open \d)/m.exec(await gateway.gateway.metrics.text())![1],
+    /^recruiting_upstream_(breaker_open \d)/m.exec(await gateway.gateway.metrics.metrics())![1],
   ];
   service.answer(cut);
   await askMany(gateway, 4);

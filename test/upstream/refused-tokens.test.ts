@@ -47,7 +47,7 @@ test('a token that is refused as expired right after its refresh is a coded erro
   gateway.age(10_000);
   await Promise.all([1, 2, 3].map((id) => gateway.ask(QUERY, { id })));
   expect(counts(gateway)).toEqual({ grants: grants + 1, sent: sent + 7 });
-  expect(await gateway.gateway.metrics.text()).toContain('{trouble="unauthorized"} 1');
+  expect(await gateway.gateway.metrics.metrics()).toContain('{trouble="unauthorized"} 1');
 });
 
 test('while a refresh fails, the caller is told when to try again, and only the operator why', async () => {

@@ -109,7 +109,7 @@ export async function startGateway(
     store,
     logged,
     fetch,
-    samples: async () => samplesOf(await gateway.metrics.text()),
+    samples: async () => samplesOf(await gateway.metrics.metrics()),
     ask: async (query, variables, init) => {
       const response = await fetch('/graphql', {
         ...init,
@@ -121,7 +121,7 @@ export async function startGateway(
       return JSON.parse(wrote(await response.text()));
     },
     [Symbol.asyncDispose]: async () => {
-      wrote(await gateway.metrics.text());
+      wrote(await gateway.metrics.metrics());
       wrote(JSON.stringify((await store.read()).state?.events));
       await gateway.close();
     },
