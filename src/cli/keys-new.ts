@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { apiKeyMistake, SCOPES } from '../config/auth.ts';
+import { apiKeyMistake } from '../config/auth.ts';
 import { OperatorMistake } from '../errors.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -14,9 +14,6 @@ export async function keysNew(
   const hash = createHash('sha256').update(key).digest('hex');
   const mistake = apiKeyMistake(name, scopes.split('+'));
   if (mistake !== undefined) throw new OperatorMistake(`The key ${mistake}.`);
-  const allowed = Object.entries(SCOPES).map(
-    ([scope, allows]) => `    ${scope.padEnd(8)}${allows}`,
-  );
   stdout.write(`
   The key, shown this once. Its owner sends it as x-api-key:
 
@@ -25,10 +22,6 @@ export async function keysNew(
   The entry for AUTH_API_KEYS, behind a comma if there are others:
 
     ${name}:${hash}:${scopes}
-
-  Scopes, for example --scopes read+drain; others are those of adapters.json:
-
-${allowed.join('\n')}
 
 `);
 }

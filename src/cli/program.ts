@@ -6,7 +6,6 @@ import {
   type OutputConfiguration,
 } from 'commander';
 import { VERSION } from '../config.ts';
-import { SCOPES } from '../config/auth.ts';
 import { COMMAND_LINE } from '../config/values.ts';
 import { OperatorMistake } from '../errors.ts';
 import type { Terminal } from './terminal.ts';
@@ -145,7 +144,7 @@ export function commands(start: Start, output: OutputConfiguration = {}): Comman
     .description('make an API key, and its entry in AUTH_API_KEYS')
     .option(
       '--scopes <scopes>',
-      `what it may: ${Object.keys(SCOPES).join(', ')}, joined by +`,
+      'what it may: read, drain, write, router, joined by +; docs/callers.md says what each allows',
       'read',
     )
     .action(runs(async () => (await import('./keys-new.ts')).keysNew));

@@ -1,13 +1,6 @@
 import * as v from 'valibot';
 import { COMMAND_LINE, optional, secureUrl } from './values.ts';
 
-/** What each scope allows. */
-export const SCOPES = {
-  read: 'queries that return up to 500 records of lists, and totalCount of any list',
-  drain: 'queries that return more records, up to whole lists',
-  write: 'mutations that MUTATIONS allows',
-  router: 'with read: _entities and _service, which are for the router of a supergraph',
-};
 const KEYS_NEW = `${COMMAND_LINE} keys new <name>`;
 
 export const authVariables = {

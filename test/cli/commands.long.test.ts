@@ -59,7 +59,7 @@ test.each([
   },
 );
 
-test('keys new makes a key of 32 random bytes, shown once, says what its scopes are for, and an entry that the gateway accepts', async () => {
+test('keys new makes a key of 32 random bytes, shown once, and an entry that the gateway accepts', async () => {
   // Settings are not read.
   const env = { AUTH_API_KEYS: 'wrong', PORT: 'x' };
   const make = () => runHere(['keys', 'new', 'portal', '--scopes', 'read+router'], env);
@@ -69,7 +69,6 @@ test('keys new makes a key of 32 random bytes, shown once, says what its scopes 
   expect(Buffer.from(key.slice(4), 'base64url')).toHaveLength(32);
   expect(stdout.split(key)).toHaveLength(2);
   expect((await make()).stdout).not.toContain(key);
-  expect(stdout).toMatch(/ read +queries .* 500 records [^]* drain +queries that return more/);
   const RECRUITING_URL = 'https://api.example.com';
   const { auth } = readConfig({ RECRUITING_URL, AUTH_API_KEYS: entry }, 'server');
   const hash = createHash('sha256').update(key).digest();
