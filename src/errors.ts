@@ -152,7 +152,11 @@ export class OperatorError extends GraphQLError {
   override name = 'OperatorError';
 
   /** @param facts.retryAfter seconds after which it may succeed. Default: 60 for a lasting cause, otherwise 10 */
-  constructor(code: ErrorCode, message: string, facts: { retryAfter?: number; cause?: unknown } = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    facts: { retryAfter?: number; cause?: unknown } = {},
+  ) {
     const { retryAfter = means(code, 'lasting') ? 60 : 10, cause } = facts;
     super(message, { extensions: { code, retryAfter } });
     if (cause !== undefined) this.cause = cause;
@@ -217,4 +221,12 @@ export class OperatorMistakes extends OperatorMistake {
     super(`${subject} has ${count}:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`);
     this.mistakes = mistakes;
   }
+}
+
+const LONGEST = 300;
+
+/** Makes text of the service safe for messages, logs and terminals: one line, without control characters, shortened. */
+export function onOneLine(text: string): string {
+  const line = text.replace(/[\p{C}\s]+/gu, ' ').trim();
+  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
 }

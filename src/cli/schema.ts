@@ -5,9 +5,9 @@ import type { Additions } from '../additions/additions.ts';
 import { withAdditions } from '../additions/with-additions.ts';
 import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
-import { OperatorMistake } from '../errors.ts';
+import { onOneLine, OperatorMistake } from '../errors.ts';
 import type { Report } from '../schema/derived.ts';
-import { introspect, onOneLine } from '../schema/live-schema.ts';
+import { introspect } from '../schema/live-schema.ts';
 import {
   serveSnapshot,
   type ServedSchema,
@@ -69,17 +69,11 @@ export function servedOffline(
   return withAdditions(serveSnapshot(snapshot, settings, overrides), added);
 }
 
-/** The kinds of change, the worst first, with what each means to callers as long as the snapshot stays the same. */
+/** The kinds of change, the worst first. docs/schema.md says what each means to callers. */
 const KINDS = [
-  [
-    CriticalityLevel.Breaking,
-    'breaking: requests that callers may send fail, or return something else',
-  ],
-  [
-    CriticalityLevel.Dangerous,
-    'dangerous: answers may contain what the snapshot does not define, or a default has changed',
-  ],
-  [CriticalityLevel.NonBreaking, 'additive: nothing fails; what was added is not served'],
+  [CriticalityLevel.Breaking, 'breaking'],
+  [CriticalityLevel.Dangerous, 'dangerous'],
+  [CriticalityLevel.NonBreaking, 'additive'],
 ] as const;
 
 /**
@@ -95,15 +89,15 @@ export async function schemaCheck(_options: object, terminal: Terminal): Promise
     const changes = await diff(comparable(schema), comparable(live.schema), [
       DiffRule.simplifyChanges,
     ]);
-    const paragraphs = KINDS.flatMap(([level, kind]) => {
-      const ofKind = changes.filter(({ criticality }) => criticality.level === level);
-      const lines = ofKind.map(({ message }) => `  ${onOneLine(message)}\n`);
-      return lines.length > 0 ? [`${kind}\n${lines.join('')}\n`] : [];
-    });
+    const lines = KINDS.flatMap(([level, kind]) =>
+      changes
+        .filter(({ criticality }) => criticality.level === level)
+        .map(({ message }) => `  ${kind.padEnd(10)} ${onOneLine(message)}\n`),
+    );
     terminal.stdout.write(
       changes.length === 0
         ? `The schema of ${host} is that of the snapshot (${schemaPath}).\n`
-        : `The schema of ${host} is not that of the snapshot (${schemaPath}).\n\n${paragraphs.join('')}` +
+        : `The schema of ${host} is not that of the snapshot (${schemaPath}).\n\n${lines.join('')}\n` +
             '`schema pull` writes it into the snapshot.\n',
     );
     return changes.some(({ criticality: { level } }) => level !== CriticalityLevel.NonBreaking)

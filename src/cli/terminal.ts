@@ -37,13 +37,3 @@ export function duration(seconds: number): string {
   });
   return parts.slice(0, 2).join(' ') || '0 s';
 }
-
-/** Removes the characters of a name from the service that could control the terminal. */
-export function printable(name: string): string {
-  return name.replace(/\p{C}+/gu, ' ').trim();
-}
-
-/** How often. */
-export function times(count: number): string {
-  return count === 1 ? 'once' : `${count} times`;
-}

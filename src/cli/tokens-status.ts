@@ -1,8 +1,9 @@
+import { onOneLine } from '../errors.ts';
 import { iso, lineOn, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
 import { proxyAgent, tokenService, type Verdict } from '../tokens/service.ts';
 import { endsAt, fingerprintOf, isLive, type State } from '../tokens/state.ts';
 import { STEPS } from '../setup/custody.ts';
-import { duration, printable, times, type Terminal } from './terminal.ts';
+import { duration, type Terminal } from './terminal.ts';
 import { present, readTokens, type ReadTokens } from './tokens-store.ts';
 
 /** Prints the state of the tokens. @returns the exit code: 0 healthy, 1 needs attention, 2 lost, moved or missing */
@@ -77,12 +78,12 @@ function textOf(report: TokenReport, { state }: ReadTokens): string {
     ['State', STATES[report.state].text],
     ['Store', report.store],
     ['Service', report.service],
-    ['Token set', report.name && printable(report.name)],
+    ['Token set', report.name && onOneLine(report.name)],
     ['Generation', generation && `${generation} (refresh token ${report.fingerprint})`],
     ['Access token', left(report.accessTokenSecondsLeft)],
     ['Refresh token', left(report.refreshTokenSecondsLeft)],
     ['Last refresh', report.lastRefresh === null ? 'never' : report.lastRefresh],
-    ['Refused', refusals && `${times(refusals)}: too early, or spent`],
+    ['Refused', refusals && `${refusals} ×: too early, or spent`],
     ['Under way', report.exchangeUnderWay && underWay(state!.claim!)],
     ...report.emergencyFiles.map((path): [string, string] => ['Emergency file', path]),
   ];
@@ -128,5 +129,5 @@ function verdictOn(verdict: Verdict, state: State): string {
   }
   return verdict.detail === 'token_expired'
     ? 'reports that the access token has expired. A running gateway refreshes it by itself; otherwise run `tokens refresh`.'
-    : `refuses a query (${printable(verdict.detail)}). ${lineOn('unauthorized', state, STEPS)}`;
+    : `refuses a query (${onOneLine(verdict.detail)}). ${lineOn('unauthorized', state, STEPS)}`;
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
 import { text as textOf } from 'node:stream/consumers';
 import { foreignLink, isSecureUrl, readStoreAddress } from '../config/values.ts';
-import { codeOf, OperatorMistake } from '../errors.ts';
+import { codeOf, onOneLine, OperatorMistake } from '../errors.ts';
 import { openTokenStore, STEPS } from '../setup/custody.ts';
 import { causeOf, lineOn, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
 import type { TokenHolder } from '../tokens/holder.ts';
@@ -21,7 +21,7 @@ import {
   type Rule,
   type State,
 } from '../tokens/state.ts';
-import { duration, printable, times, type Terminal } from './terminal.ts';
+import { duration, type Terminal } from './terminal.ts';
 import { storeError } from '../tokens/store.ts';
 import { present, withHeldTokens, type HeldTokens } from './tokens-store.ts';
 
@@ -51,7 +51,7 @@ export async function tokensImport(
           '`tokens status` prints its state, and what helps. To replace it, add --replace.',
       );
     }
-    const name = pair.name === null ? 'without a name' : `"${printable(pair.name)}"`;
+    const name = pair.name === null ? 'without a name' : `"${onOneLine(pair.name)}"`;
     const isEncrypted = config.tokenStoreKeys.length > 0;
     print(
       `Imported the token set ${name} of ${new URL(serviceUrl).host} (refresh token ${fingerprintOf(pair)}).\n` +
@@ -217,7 +217,7 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
     print(
       trouble
         ? causeOf(trouble, state)
-        : `The service has refused the refresh token ${times(refusals)}: too early, or spent.`,
+        : `The service has refused the refresh token ${refusals} ×: too early, or spent.`,
     );
     if (await saveKeptAnswer(tokens, state)) return;
     const verdict = await service.check(state.pair.accessToken);

@@ -1,4 +1,5 @@
 import { getIntrospectionQuery, type IntrospectionOptions } from 'graphql';
+import { onOneLine } from '../errors.ts';
 import { readResult } from '../upstream/executor.ts';
 import type { SendToService } from '../upstream/upstream.ts';
 import { readIntrospection } from './introspection.ts';
@@ -52,12 +53,4 @@ function liveSchema(answer: unknown): Snapshot {
       { cause },
     );
   }
-}
-
-const LONGEST = 300;
-
-/** Makes text of the service safe for logs and terminals: one line, without control characters, shortened. */
-export function onOneLine(text: string): string {
-  const line = text.replace(/[\p{C}\s]+/gu, ' ').trim();
-  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
 }

@@ -386,7 +386,7 @@ test.each<Row>([
   ['status', 'an emergency file of a pair that is saved', HAS_NO_FILE, ok(1, 2)],
   ['status', 'an emergency file of another store', HAS_NO_FILE, ok(1, 2)],
   ['status', 'the exchange of another process', /Under way +host\/1 began/, ok(1, 2)],
-  ['status', 'a refusal of revoked tokens', /Refused +once: too early, or/, ok(2, 2)],
+  ['status', 'a refusal of revoked tokens', /Refused +1 ×: too early, or/, ok(2, 2)],
   ['status', 'a move', /MOVED to another store\n[^]*\(sqlite:\/.*other\.db\)/, hasNone('moved')],
   ['status', 'an emergency file, and an empty store', /\n {2}unsaved: /, trouble('unsaved')],
   ['check', 'nothing', /accepts the access token, and answers a query\.$/m, ok(1, 2)],
@@ -415,7 +415,7 @@ test.each<Row>([
     /once more …\nThe refresh token does not.*tokens import/,
     lost(3),
   ],
-  ['recover', 'a refusal of revoked tokens', /once: [^]*--replace/, fails(3, { refusals: 2 })],
+  ['recover', 'a refusal of revoked tokens', /1 ×: [^]*--replace/, fails(3, { refusals: 2 })],
   ['recover', 'a lost set', /not work any more.*\n.*once more …\n.*nothing was lost/, ok(2, 3)],
   ['recover', 'an answer with a pair', /answer .* is kept, and .* nothing was lost/, ok(2, 3)],
   [
