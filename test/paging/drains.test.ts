@@ -15,10 +15,7 @@ import { recordsOf, World } from './world.ts';
 const { signal } = new AbortController();
 const unlimited = () => new PageBudget(new CallerBudgets(0, new ManualClock()), 'anybody', true);
 
-test.each([
-  new Error('secret'),
-  new OperatorError('TOKENS_LOST', 'secret'),
-])(
+test.each([new Error('secret'), new OperatorError('TOKENS_LOST', 'secret')])(
   'a drain that ends for a reason that is not for callers keeps it from them: %o',
   async (reason) => {
     const { world, join } = sharedList(100);
