@@ -114,7 +114,6 @@ export function commands(start: Start, output: OutputConfiguration = {}): Comman
     .description(
       'print the state of the tokens; exit code 0 healthy, 1 needs attention, 2 lost, moved or missing',
     )
-    .option('--json', 'print JSON', false)
     .action(runs(async () => (await import('./tokens-status.ts')).tokensStatus));
   tokens
     .command('check')

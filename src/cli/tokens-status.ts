@@ -4,108 +4,78 @@ import { proxyAgent, tokenService, type Verdict } from '../tokens/service.ts';
 import { endsAt, fingerprintOf, isLive, type State } from '../tokens/state.ts';
 import { STEPS } from '../setup/custody.ts';
 import { duration, type Terminal } from './terminal.ts';
-import { present, readTokens, type ReadTokens } from './tokens-store.ts';
+import { present, readTokens } from './tokens-store.ts';
 
 /** Prints the state of the tokens. @returns the exit code: 0 healthy, 1 needs attention, 2 lost, moved or missing */
-export async function tokensStatus({ json }: { json: boolean }, terminal: Terminal) {
-  const tokens = await readTokens(terminal);
-  const report = reportOn(tokens);
-  terminal.stdout.write(json ? `${JSON.stringify(report)}\n` : textOf(report, tokens));
-  return STATES[report.state].exitCode;
-}
-
-const STATES = {
-  healthy: { text: 'healthy', exitCode: 0 },
-  attention: { text: 'needs attention', exitCode: 1 },
-  lost: { text: 'LOST', exitCode: 2 },
-  moved: { text: 'MOVED to another store', exitCode: 2 },
-  missing: { text: 'MISSING', exitCode: 2 },
-} as const;
-
-type TokenReport = ReturnType<typeof reportOn>;
-
-/** What `tokens status` reports. Contains no secrets. The facts about tokens are absent if the store has none. */
-function reportOn({ state, now, store, waiting: files }: ReadTokens) {
+export async function tokensStatus(_options: object, terminal: Terminal) {
+  const { state, now, store, waiting: files } = await readTokens(terminal);
+  // Files with a pair that the store lacks, or that cannot be read.
   const waiting = files.filter((file) => {
     if ('why' in file || !state) return true;
     const { id, generation } = file.received;
     return id === state.id && generation > state.generation;
   });
-  const facts = { now, isUnsaved: waiting.length > 0 };
+  const isUnsaved = waiting.length > 0;
   // The next start, or `tokens recover`, saves the pair that waits.
-  const troubles: Trouble[] = !state && facts.isUnsaved ? ['unsaved'] : troublesOf(state, facts);
-  let level: keyof typeof STATES = troubles.length > 0 ? 'attention' : 'healthy';
-  for (const fatal of ['lost', 'missing'] as const) if (troubles.includes(fatal)) level = fatal;
-  if (state?.movedTo != null) level = 'moved';
-  return {
-    state: level,
-    store: store.description,
-    troubles,
-    /** Files with a pair that the store lacks, or that cannot be read. */
-    emergencyFiles: waiting.map(({ path }) => path),
-    ...(state && factsOf(state, now)),
-  };
-}
-
-function factsOf(state: State, now: number) {
-  const { claim, generation, imported, movedTo, pair, refusals, refusesEarly, savedAt } = state;
-  const secondsTo = (end: number) => Math.max(0, Math.floor((end - now) / 1000));
-  return {
-    service: new URL(state.service).host,
-    name: pair.name,
-    movedTo,
-    generation,
-    /** Of the refresh token. */
-    fingerprint: fingerprintOf(pair),
-    accessTokenSecondsLeft: secondsTo(state.expiresAt),
-    /** A refresh token that the service refuses has no life left. */
-    refreshTokenSecondsLeft: state.lost ? 0 : secondsTo(endsAt(state)),
-    /** ISO 8601; null if this set was not refreshed since its import. */
-    lastRefresh: imported ? null : iso(savedAt),
-    /** Whether the service exchanges no refresh token before its access token has expired, as far as is known. */
-    refusesEarly,
-    /** How often the service refused this refresh token. */
-    refusals,
-    exchangeUnderWay: isLive(claim, now),
-    /** The audit trail, newest first. */
-    events: state.events.slice(0, 20).map((event) => ({ ...event, at: iso(event.at) })),
-  };
-}
-
-function textOf(report: TokenReport, { state }: ReadTokens): string {
-  const { generation, refusals } = report;
-  const facts: [string, string | number | boolean | null | undefined][] = [
-    ['State', STATES[report.state].text],
-    ['Store', report.store],
-    ['Service', report.service],
-    ['Token set', report.name && onOneLine(report.name)],
-    ['Generation', generation && `${generation} (refresh token ${report.fingerprint})`],
-    ['Access token', left(report.accessTokenSecondsLeft)],
-    ['Refresh token', left(report.refreshTokenSecondsLeft)],
-    ['Last refresh', report.lastRefresh === null ? 'never' : report.lastRefresh],
-    ['Refused', refusals && `${refusals} ×: too early, or spent`],
-    ['Under way', report.exchangeUnderWay && underWay(state!.claim!)],
-    ...report.emergencyFiles.map((path): [string, string] => ['Emergency file', path]),
+  const troubles: Trouble[] =
+    !state && isUnsaved ? ['unsaved'] : troublesOf(state, { now, isUnsaved });
+  const [level, exitCode] = levelOf(state, troubles);
+  const facts: Fact[] = [
+    ['State', level],
+    ['Store', store.description],
+    ...(state ? factsOf(state, now) : []),
+    ...waiting.map(({ path }): Fact => ['Emergency file', path]),
   ];
   const lines = facts.flatMap(([name, value]) => (value ? [`  ${name.padEnd(15)} ${value}`] : []));
-  const advice = report.troubles.map(
-    (trouble) => `\n  ${trouble}: ${lineOn(trouble, state, STEPS)}`,
-  );
-  const events = report.events
-    ?.slice(0, 5)
-    .map(({ at, generation: of, what, by }) => `  ${at}  generation ${of}: ${what}, by ${by}`);
-  const trail = events ? [`\n  ${NOT_ASKED}\n\n  Recent events`, ...events] : [];
-  return [...lines, ...advice, ...trail, ''].join('\n');
+  const advice = troubles.map((trouble) => `\n  ${trouble}: ${lineOn(trouble, state, STEPS)}`);
+  const trail = state ? [`\n  ${NOT_ASKED}\n\n  Recent events`, ...eventsOf(state)] : [];
+  terminal.stdout.write([...lines, ...advice, ...trail, ''].join('\n'));
+  return exitCode;
+}
+
+function levelOf(state: State | null, troubles: readonly Trouble[]) {
+  if (state?.movedTo != null) return ['MOVED to another store', 2] as const;
+  if (troubles.includes('missing')) return ['MISSING', 2] as const;
+  if (troubles.includes('lost')) return ['LOST', 2] as const;
+  return troubles.length > 0 ? (['needs attention', 1] as const) : (['healthy', 0] as const);
+}
+
+/** A fact that does not apply has no value. */
+type Fact = readonly [name: string, value: string | false | null];
+
+/** Contains no secrets. */
+function factsOf(state: State, now: number): readonly Fact[] {
+  const { claim, generation, imported, lost, pair, refusals, refusesEarly, savedAt } = state;
+  return [
+    ['Service', new URL(state.service).host],
+    ['Token set', pair.name && onOneLine(pair.name)],
+    ['Generation', `${generation} (refresh token ${fingerprintOf(pair)})`],
+    ['Access token', left(state.expiresAt - now)],
+    // A refresh token that the service refuses has no life left.
+    ['Refresh token', left(lost ? 0 : endsAt(state) - now)],
+    ['Last refresh', imported ? 'never' : iso(savedAt)],
+    ['Refused', refusals > 0 && `${refusals} ×: too early, or spent`],
+    ['Too early', refusesEarly && 'any refresh before the access token has expired'],
+    ['Under way', isLive(claim, now) && underWay(claim!)],
+  ];
+}
+
+/** The audit trail, newest first. */
+function eventsOf({ events }: State): string[] {
+  return events
+    .slice(0, 5)
+    .map(
+      ({ at, generation, what, by }) => `  ${iso(at)}  generation ${generation}: ${what}, by ${by}`,
+    );
+}
+
+function left(ms: number): string {
+  return ms > 0 ? `${duration(ms / 1000)} left` : 'has ended';
 }
 
 const NOT_ASKED =
   'This is what the store says. `tokens check` shows whether the service accepts the access token. Only the log and the ' +
   'metrics of a gateway show a pair that it could neither save nor write to an emergency file (`unsaved`).';
-
-function left(seconds: number | undefined): string | undefined {
-  if (seconds === undefined) return undefined;
-  return seconds > 0 ? `${duration(seconds)} left` : 'has ended';
-}
 
 /** Sends the service a query with the current access token. @returns the exit code: 0 if it is answered, 1 if not */
 export async function tokensCheck(_options: object, terminal: Terminal) {

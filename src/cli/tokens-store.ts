@@ -7,8 +7,6 @@ import { checkService, storeError } from '../tokens/store.ts';
 import { keeperParts, openCustody, STEPS, type OpenCustody } from '../setup/custody.ts';
 import type { Terminal } from './terminal.ts';
 
-export type ReadTokens = Awaited<ReturnType<typeof readTokens>>;
-
 /** Reads the token store, and changes nothing. A gateway may change it at any moment. */
 export async function readTokens({ env }: Terminal) {
   const config = readConfig(env, 'command');
