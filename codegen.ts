@@ -8,11 +8,13 @@ import { buildASTSchema, parse, type GraphQLSchema } from 'graphql';
 import type { Command } from 'commander';
 import { format } from 'prettier';
 import * as v from 'valibot';
+import { withAdditions } from './src/additions/with-additions.ts';
 import { readAdaptersFile } from './src/setup/operator-files.ts';
 import { commands } from './src/cli/program.ts';
-import { servedOffline, servedSdl } from './src/cli/schema.ts';
+import { servedSdl } from './src/cli/schema.ts';
 import { readConfig, variables } from './src/config.ts';
 import { CODES, type Code } from './src/errors.ts';
+import { serveSnapshot } from './src/schema/served/served-schema.ts';
 import relay from './examples/relay/gateway.config.ts';
 
 /**
@@ -25,8 +27,8 @@ const settings = readConfig({}, 'server');
 const { schemaPath } = settings;
 const overrides = readAdaptersFile(schemaPath);
 const snapshot = readFile(schemaPath);
-const served = servedOffline(snapshot, settings, overrides);
-const rich = servedOffline(readFile('schema/rich.graphql'), settings, undefined, relay);
+const served = withAdditions(serveSnapshot(snapshot, settings, overrides));
+const rich = withAdditions(serveSnapshot(readFile('schema/rich.graphql'), settings), relay);
 
 const [schema, richSchema] = [served, rich].map((each) =>
   buildASTSchema(parse(servedSdl(each)), { assumeValidSDL: true }),

@@ -1,18 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import { CriticalityLevel, diff, DiffRule } from '@graphql-inspector/core';
 import { buildSchema, lexicographicSortSchema, printSchema, type GraphQLSchema } from 'graphql';
-import type { Additions } from '../additions/additions.ts';
 import { withAdditions } from '../additions/with-additions.ts';
 import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
 import { onOneLine, OperatorMistake } from '../errors.ts';
 import type { Report } from '../schema/derived.ts';
 import { introspect } from '../schema/live-schema.ts';
-import {
-  serveSnapshot,
-  type ServedSchema,
-  type SnapshotSettings,
-} from '../schema/served/served-schema.ts';
+import { serveSnapshot, type ServedSchema } from '../schema/served/served-schema.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import { proxyAgent } from '../tokens/service.ts';
@@ -29,7 +24,8 @@ export async function schemaPrint({ subgraph }: { subgraph: boolean }, terminal:
   const config = readConfig(terminal.env, 'command');
   const snapshot = readSnapshotFile(config.schemaPath);
   const overrides = readAdaptersFile(config.schemaPath);
-  const served = servedOffline(snapshot, config, overrides, await loadGatewayConfig(config));
+  const added = await loadGatewayConfig(config);
+  const served = withAdditions(serveSnapshot(snapshot, config, overrides), added);
   terminal.stdout.write(subgraph ? served.subgraphSdl() : servedSdl(served));
 }
 
@@ -53,20 +49,6 @@ function paragraph({ subject, facts, why }: Report): string {
 /** The SDL that callers see, sorted so that a diff shows only real changes. */
 export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {
   return `${printSchema(lexicographicSortSchema(schema))}\n`;
-}
-
-/**
- * Makes the schema that is served for a snapshot, with what a company adds. It can be printed, but not executed.
- *
- * @throws OperatorMistake
- */
-export function servedOffline(
-  snapshot: string,
-  settings: SnapshotSettings,
-  overrides: unknown,
-  added?: Additions,
-) {
-  return withAdditions(serveSnapshot(snapshot, settings, overrides), added);
 }
 
 /** The kinds of change, the worst first. docs/schema.md says what each means to callers. */

@@ -103,7 +103,7 @@ export class Exchange implements CallOrigin {
     else (this.#ending ??= []).push(listener);
   }
 
-  /** Called by the transport. */
+  /** Called by the transport when the answer is complete, or cannot be. */
   end(): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
@@ -111,11 +111,13 @@ export class Exchange implements CallOrigin {
     this.#ending = undefined;
   }
 
-  /** Called by the transport. */
+  /** Called by the transport when the connection has ended; also behind the end of the answer, or of one that is cut off. */
   leave(): void {
-    if (this.#hasEnded || this.#isStopped) return;
-    this.hasLeft = true;
-    this.#stop();
+    if (!this.#hasEnded && !this.#isStopped) {
+      this.hasLeft = true;
+      this.#stop();
+    }
+    this.end();
   }
 
   /** Called by the transport when the rest of the answer cannot be written. */

@@ -22,8 +22,8 @@ export function createHandler(
     const exchange = new Exchange({ req, res }, telemetry);
     // Not `once`, which adds two objects to each request: a response closes once.
     res.on('close', () => {
-      if (!res.writableFinished) exchange.leave();
-      exchange.end();
+      if (res.writableFinished) exchange.end();
+      else exchange.leave();
       telemetry.ended(exchange, res.headersSent ? res.statusCode : undefined);
     });
     answer(exchange)
@@ -42,7 +42,6 @@ export function createHandler(
     const left = Promise.withResolvers<never>();
     const leave = () => {
       exchange.leave();
-      exchange.end();
       left.reject(signal.reason);
     };
     exchange.onEnd(() => telemetry.ended(exchange, status));

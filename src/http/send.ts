@@ -104,10 +104,7 @@ function readable(
         }
       },
       // As if the caller had left: what the stream waits for ends too.
-      cancel: () => {
-        exchange.leave();
-        exchange.end();
-      },
+      cancel: () => exchange.leave(),
     },
     { highWaterMark: 0 },
   );
