@@ -105,7 +105,7 @@ export function commands(start: Start, output: OutputConfiguration = {}): Comman
   tokens
     .command('import <source>')
     .description(
-      'import the token set from its one-time link, a file, or - for standard input, and refresh it at once',
+      'import the token set from its one-time link, or with - from a link or its JSON on standard input, and refresh it at once',
     )
     .option('--replace', 'replace a set that is in use', false)
     .action(runs(async () => (await import('./tokens.ts')).tokensImport));

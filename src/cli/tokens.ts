@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
 import { text as textOf } from 'node:stream/consumers';
 import { foreignLink, isSecureUrl, readStoreAddress } from '../config/values.ts';
@@ -29,7 +28,7 @@ import { present, withHeldTokens, type HeldTokens } from './tokens-store.ts';
  * Imports a token set and exchanges it at once: that ends the link, starts both lifetimes, and shows any problem while
  * the operator watches.
  *
- * @param source the one-time link, a file, or `-`; file and standard input hold the link or the JSON behind it
+ * @param source the one-time link or the JSON behind it, or `-` for a standard input with one of them
  */
 export async function tokensImport(
   source: string,
@@ -66,8 +65,12 @@ const NEW_LINK =
 
 const LINK = /^https?:\/\/\S+$/i;
 
-async function readSource(source: string, tokens: HeldTokens, terminal: Terminal): Promise<Pair> {
-  const text = (LINK.test(source.trim()) ? source : await contentOf(source, terminal)).trim();
+async function readSource(
+  source: string,
+  tokens: HeldTokens,
+  { stdin, stop }: Terminal,
+): Promise<Pair> {
+  const text = (source === '-' ? await textOf(addAbortSignal(stop, stdin)) : source).trim();
   if (!LINK.test(text)) return readTokenSet(text);
   const { config, http, serviceUrl: recruitingUrl } = tokens;
   if (!isSecureUrl(text)) {
@@ -78,20 +81,6 @@ async function readSource(source: string, tokens: HeldTokens, terminal: Terminal
   const foreign = foreignLink(text, { recruitingUrl, origin: config.tokenLinkOrigin });
   if (foreign !== undefined) throw new OperatorMistake(`The token link ${foreign}`);
   return readLink(text, { agent: config.agent, http });
-}
-
-async function contentOf(source: string, { stdin, stop }: Terminal): Promise<string> {
-  if (source === '-') return textOf(addAbortSignal(stop, stdin));
-  try {
-    return readFileSync(source, 'utf8');
-  } catch (error) {
-    const { code = 'unknown error' } = error as { code?: string };
-    // The source is not shown, because it may be the link without its beginning, or the JSON.
-    throw new OperatorMistake(
-      `What was given is not a link that begins with https://, and cannot be read as a file (${code}). ` +
-        'Give the whole one-time link, a file, or - for standard input. Nothing was changed.',
-    );
-  }
 }
 
 async function finishImport(tokens: HeldTokens, { clock }: Terminal): Promise<void> {

@@ -186,12 +186,12 @@ export async function readLink(
   throw new Error(
     `${subject} gives no token set (status ${status}). Check that it is the whole link. It stops working 30 days after it was made, ` +
       'or at the first refresh of its tokens: then have an administrator make a new token in the personal account. If it is a page ' +
-      'for people, open it in a browser, save the JSON that it shows to a file, and run `tokens import <file>`.',
+      'for people, open it in a browser, save the JSON that it shows to a file, and run `tokens import - < file`.',
   );
 }
 
 /**
- * Reads the token set in the text of a file or of the standard input.
+ * Reads a token set that is given as a text.
  *
  * @throws Error for the operator, which never contains the link or a token
  */
@@ -199,8 +199,8 @@ export function readTokenSet(text: string): Pair {
   const pair = readPair(parseJson(text));
   if (pair) return pair;
   throw new Error(
-    'This is not a token set (JSON in UTF-8, with access_token and refresh_token). Give the whole text that the token link ' +
-      'shows in a browser, not the page itself, or give the link.',
+    'This is not a token set (JSON in UTF-8, with access_token and refresh_token). Give the link, which begins with https://, or ' +
+      'with `tokens import - < file` the whole text that it shows in a browser, not the page itself.',
   );
 }
 

@@ -96,14 +96,13 @@ test('an exchange goes through HTTPS_PROXY to a service with a certificate of NO
   });
   const host = `localhost:${await listenForTest(service)}`;
   const proxy = await startProxy();
-  writeFileSync(file('set'), pair('made-up'));
   const env = {
     RECRUITING_URL: `https://${host}`,
     TOKEN_STORE: `sqlite:${file('tokens.db')}`,
     HTTPS_PROXY: proxy.host,
     NODE_EXTRA_CA_CERTS: certificate.path,
   };
-  const { code, stdout, stderr } = await runProgram(['tokens', 'import', file('set')], { env });
+  const { code, stdout, stderr } = await runProgram(['tokens', 'import', pair('made-up')], { env });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain('generation 2 is in use');
   expect(arrived).toEqual([

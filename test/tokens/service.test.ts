@@ -311,7 +311,7 @@ test.each<[string, Answer, object]>([
 test.each<[string, Answer | undefined, RegExp]>([
   ['that cannot be reached', undefined, /cannot be read \(ECONNREFUSED\)/],
   ['that is dead', json(404, {}), /no token set \(status 404\).*30 days.*make a new token/],
-  ['that shows a page', page(200), /page for people.*tokens import <file>/],
+  ['that shows a page', page(200), /page for people.*tokens import - < file/],
   ['that redirects', redirect, /status 302/],
   ['that gives something else', json(200, { a: 1 }), /gives no token set.*whole link/],
   ['that gives an endless body', flood, /gives no token set/],
