@@ -146,6 +146,8 @@ class Walk<R> {
       const again = await this.#readEndAgain();
       if (again) {
         this.#returned = [again.after];
+        // If cursors are offsets and records came in front, the walk passes the same ones with the same records again.
+        this.#cursors.clear();
         return again;
       }
     }

@@ -145,6 +145,16 @@ test('a known list with offset cursors is returned whole although many of the re
   expect(records).toEqual(expect.arrayContaining(world.service.shown));
 });
 
+test('a known list with offset cursors is no stalled one where records in front come after others went', async () => {
+  const world = new World(300, { kind: 'position', limit: 20 });
+  await world.drain();
+  const changes = [
+    { change: { do: 'remove', at: 0, count: 20 } as const, after: 14 },
+    { change: { do: 'insert', at: 0, count: 60 } as const, after: 15 },
+  ];
+  expect((await world.walk(undefined, { changes })).error).toBeUndefined();
+});
+
 test('a walk that fails, or whose reader leaves, keeps the known index of its list', async () => {
   const world = new World(100, { limit: 10 });
   const left = walkList(world.list, { after: null });
