@@ -4,7 +4,6 @@ import { text } from 'node:stream/consumers';
 import { problem, type Answer, type Route } from './http.ts';
 
 interface TokenSet {
-  readonly name: string;
   readonly access_token: string;
   readonly expires_in: number;
   readonly refresh_token: string;
@@ -98,7 +97,6 @@ export class TokenOffice {
     this.#accessTokens.set(access, now + this.#expiresIn * 1000);
     this.#refreshExpiresAt = now + REFRESH_LIFETIME * 1000;
     return {
-      name: 'Sandbox',
       access_token: access,
       expires_in: this.#expiresIn,
       refresh_token: secret('refresh'),

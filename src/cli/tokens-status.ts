@@ -48,7 +48,6 @@ function factsOf(state: State, now: number): readonly Fact[] {
   const { claim, generation, imported, lost, pair, refusals, refusesEarly, savedAt } = state;
   return [
     ['Service', new URL(state.service).host],
-    ['Token set', pair.name && onOneLine(pair.name)],
     ['Generation', `${generation} (refresh token ${fingerprintOf(pair)})`],
     ['Access token', left(state.expiresAt - now)],
     // A refresh token that the service refuses has no life left.

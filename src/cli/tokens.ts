@@ -1,7 +1,7 @@
 import { addAbortSignal } from 'node:stream';
 import { text as textOf } from 'node:stream/consumers';
 import { foreignLink, isSecureUrl, readStoreAddress } from '../config/values.ts';
-import { codeOf, onOneLine, OperatorMistake } from '../errors.ts';
+import { codeOf, OperatorMistake } from '../errors.ts';
 import { openTokenStore, STEPS } from '../setup/custody.ts';
 import { causeOf, lineOn, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
 import type { TokenHolder } from '../tokens/holder.ts';
@@ -50,10 +50,9 @@ export async function tokensImport(
           '`tokens status` prints its state, and what helps. To replace it, add --replace.',
       );
     }
-    const name = pair.name === null ? 'without a name' : `"${onOneLine(pair.name)}"`;
     const isEncrypted = config.tokenStoreKeys.length > 0;
     print(
-      `Imported the token set ${name} of ${new URL(serviceUrl).host} (refresh token ${fingerprintOf(pair)}).\n` +
+      `Imported the token set of ${new URL(serviceUrl).host} (refresh token ${fingerprintOf(pair)}).\n` +
         `Token store: ${store.description}, ${isEncrypted ? 'encrypted with TOKEN_STORE_KEY' : 'not encrypted (TOKEN_STORE_KEY is not set)'}.`,
     );
     await finishImport(tokens, terminal);

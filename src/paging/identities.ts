@@ -35,15 +35,8 @@ export interface Identities {
 }
 
 export function hashIds(ids: readonly (string | null)[]): Identities {
-  const hashes: number[] = [];
-  const distinct = new Set<number>();
-  let known = 0;
-  for (const id of ids) {
-    const hash = id === null ? NaN : identityHash(id);
-    hashes.push(hash);
-    if (id === null) continue;
-    known += 1;
-    distinct.add(hash);
-  }
-  return { hashes, hasRepeats: distinct.size < known, areUnique: distinct.size === hashes.length };
+  const hashes = ids.map((id) => (id === null ? NaN : identityHash(id)));
+  const known = hashes.filter((hash) => !Number.isNaN(hash));
+  const { size } = new Set(known);
+  return { hashes, hasRepeats: size < known.length, areUnique: size === hashes.length };
 }

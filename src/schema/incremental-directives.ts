@@ -1,5 +1,5 @@
-import { getArgumentValues, GraphQLStreamDirective } from '@graphql-tools/utils';
-import { parse, type DirectiveNode, type FieldNode } from 'graphql';
+import { GraphQLStreamDirective } from '@graphql-tools/utils';
+import { getDirectiveValues, parse, type DirectiveNode, type FieldNode } from 'graphql';
 
 /** The definition of `@stream`. */
 export const INCREMENTAL = parse(`
@@ -28,13 +28,10 @@ export function isIncremental({ name }: DirectiveNode): boolean {
  * @throws GraphQLError
  */
 export function streamAt(
-  { directives = [] }: FieldNode,
+  field: FieldNode,
   variables: Readonly<Record<string, unknown>>,
 ): { readonly label: string | undefined } | undefined {
-  const stream = directives.find(isIncremental);
-  if (!stream) return undefined;
-  const values = getArgumentValues(GraphQLStreamDirective, stream, { ...variables });
-  const { if: condition, label } = values;
-  if (condition === false) return undefined;
-  return { label: (label as string | null | undefined) ?? undefined };
+  const values = getDirectiveValues(GraphQLStreamDirective, field, { ...variables });
+  if (!values || values['if'] === false) return undefined;
+  return { label: (values['label'] as string | null | undefined) ?? undefined };
 }

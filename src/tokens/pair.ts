@@ -5,8 +5,6 @@ export interface Pair {
   /** Lifetimes in seconds, counted from the exchange that returned this pair. */
   readonly expiresIn: number;
   readonly refreshTokenExpiresIn: number;
-  /** The name given in the personal account. */
-  readonly name: string | null;
 }
 
 /** Lifetimes in seconds, for an answer without them. */
@@ -45,7 +43,6 @@ export function readPair(
     refreshToken,
     expiresIn: seconds(set['expires_in']) ?? lifetimes.accessToken,
     refreshTokenExpiresIn: seconds(set['refresh_token_expires_in']) ?? lifetimes.refreshToken,
-    name: text(set['name']) ?? before?.name ?? null,
   };
 }
 

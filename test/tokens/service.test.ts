@@ -68,10 +68,10 @@ const GRANT = {
 };
 const GRANTED = JSON.stringify(GRANT);
 const grant = (changes: object) => json(200, { ...GRANT, ...changes });
-const SENT = pairOf('1', { name: 'Its name' });
+const SENT = pairOf('1');
 const granted = (changes = {}): Exchange => ({
   kind: 'granted',
-  pair: pairOf('2', { expiresIn: 60, name: SENT.name, ...changes }),
+  pair: pairOf('2', { expiresIn: 60, ...changes }),
 });
 const SAME = { ...granted({ refreshToken: 'refresh-1' }), flaw: 'no new refresh token' };
 const limited = (retryAfter: number) => ({ kind: 'unsent', retryAfter });

@@ -20,7 +20,6 @@ export function pairOf(name: string, changes: Partial<Pair> = {}): Pair {
     refreshToken: `refresh-${name}`,
     expiresIn: LIFE,
     refreshTokenExpiresIn: 120 * 86_400,
-    name: null,
     ...changes,
   };
 }

@@ -86,7 +86,7 @@ export class Service {
 
   #pairOf(issued: Issued): Pair {
     const lives = { expiresIn: this.#options.life, refreshTokenExpiresIn: REFRESH_LIFE };
-    return { ...issued, ...lives, name: null };
+    return { ...issued, ...lives };
   }
 
   /** Ends all access tokens. */
