@@ -40,30 +40,23 @@ export function hashBehind(index: PageIndex, page: number): number | undefined {
   return index[page - 1]?.hashes.at(-1);
 }
 
-/** Builds the index of a walk of a whole list, page by page. */
-export class IndexBuilder {
-  readonly #pages: IndexedPage[] = [];
-  #isUsable = true;
-
-  /** Adds the next page of the walk, which may overlap with the page before. */
-  add({ after, identities: { hashes, areUnique } }: ReadPage): void {
-    // Records without unique ids prove no join, so nobody could use the index.
-    this.#isUsable &&= areUnique;
-    if (!this.#isUsable) return;
-    const last = this.#pages.pop();
-    if (last) {
-      const start = last.hashes.indexOf(hashes[0]!);
-      const own = start < 0 ? last.hashes : last.hashes.slice(0, start);
-      // Of two pages that begin with the same record, the later one has the fresher cursor.
-      if (own.length > 0) this.#pages.push({ ...last, hashes: own });
-    }
-    this.#pages.push({ after, hashes });
-  }
-
-  /** @returns undefined if some records have no unique id */
-  finish(): PageIndex | undefined {
-    return this.#isUsable && this.#pages.length > 0 ? this.#pages : undefined;
-  }
+/**
+ * Makes the index of a walk of a whole list.
+ *
+ * @param read its pages, which may overlap
+ * @returns undefined if some records have no unique id: they prove no join, so nobody could use the index
+ */
+export function indexOf(
+  read: readonly Pick<ReadPage, 'after' | 'identities'>[],
+): PageIndex | undefined {
+  if (!read.every(({ identities }) => identities.areUnique)) return undefined;
+  const pages = read.map(({ after, identities: { hashes } }, number) => {
+    const next = read[number + 1]?.identities.hashes[0];
+    const end = next === undefined ? -1 : hashes.indexOf(next);
+    return { after, hashes: end < 0 ? hashes : hashes.slice(0, end) };
+  });
+  // Of two pages that begin with the same record, the later one has the fresher cursor.
+  return pages.filter(({ hashes }, number) => hashes.length > 0 || number === pages.length - 1);
 }
 
 /** The number of records that a page shares with the next one: see join.ts. */

@@ -1,7 +1,7 @@
 import { codedError } from '../errors.ts';
 import type { KnownLists } from './known-lists.ts';
 import { CursorRefusedError, unlessRefused, type FetchPage, type ReadPage } from './page.ts';
-import { IndexBuilder, OVERLAP } from './page-index.ts';
+import { indexOf, OVERLAP } from './page-index.ts';
 import { readPage, type PageSize } from './page-size.ts';
 import { canReadAhead, readAhead, SMALLEST_LIMIT } from './pages-ahead.ts';
 
@@ -94,12 +94,13 @@ class Walk<R> {
 
   async *pages(): WalkedPages<R> {
     const { readsAhead = true } = this.#options;
-    const builder = new IndexBuilder();
+    const read: Pick<ReadPage, 'after' | 'identities'>[] = [];
     const keep = this.#isWhole ? this.#list.known.begin(this.#list.name) : undefined;
     let next: Promise<ReadPage<R>> | undefined = this.#first();
     while (next) {
       const page: ReadPage<R> = await next;
-      if (this.#isWhole) builder.add(page);
+      const { after, identities } = page;
+      if (this.#isWhole) read.push({ after, identities });
       const walked = this.#take(page);
       const goesOn = page.hasNextPage && this.#count < this.#records;
       next = goesOn && readsAhead ? this.#behind(walked) : undefined;
@@ -109,7 +110,7 @@ class Walk<R> {
       if (goesOn) next ??= this.#behind(walked);
     }
     // Not reached if the walk fails or its reader leaves.
-    keep?.(this.#count, builder.finish());
+    keep?.(this.#count, indexOf(read));
   }
 
   async #first(): Promise<ReadPage<R>> {

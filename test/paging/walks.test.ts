@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { walkList, type PagedList } from '../../src/paging/walk.ts';
 import { readPage } from '../../src/paging/page-size.ts';
 import { KnownLists } from '../../src/paging/known-lists.ts';
-import { IndexBuilder } from '../../src/paging/page-index.ts';
+import { indexOf } from '../../src/paging/page-index.ts';
 import {
   PageFailedError,
   SizeRefusedError,
@@ -235,19 +235,18 @@ test('a list that repeats itself under ever new cursors ends with DRAIN_STALLED'
 });
 
 /** An index of this many pages of 40 records. */
-const indexOf = (pages: number) => {
-  const builder = new IndexBuilder();
-  for (let number = 0; number < pages; number += 1) {
-    const ids = Array.from({ length: 40 }, (_, index) => `${number}-${index}`);
-    builder.add(readPageOf(`c${number}`, ids));
-  }
-  return builder.finish()!;
-};
+const indexWith = (pages: number) =>
+  indexOf(
+    Array.from({ length: pages }, (_, number) => {
+      const ids = Array.from({ length: 40 }, (__, index) => `${number}-${index}`);
+      return readPageOf(`c${number}`, ids);
+    }),
+  );
 
 const knownLists = (maxIds: number) =>
   new KnownLists({ clock: new ManualClock(), maxIds, totalSeconds: 300 });
 const keep = (known: KnownLists, list: string, pages: number) =>
-  known.begin(list)(0, indexOf(pages));
+  known.begin(list)(0, indexWith(pages));
 
 describe('the indexes of lists', () => {
   test('stay within INDEX_MAX_IDS: the least recently used is dropped, and a longer list has none', () => {
