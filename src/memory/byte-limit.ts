@@ -23,9 +23,7 @@ export class ByteLimit {
    */
   add(bytes: number, size: number): boolean {
     this.#bytes += bytes;
-    // One that is alone is refused by its own limit, if at all.
-    const isAlone = this.#bytes === size;
-    return isAlone || this.#bytes <= this.#max * (size <= SMALL ? 1.25 : 1);
+    return this.#bytes <= this.#max * (size <= SMALL ? 1.25 : 1);
   }
 
   remove(bytes: number): void {

@@ -1,12 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { Failure, Wrapper } from './request.ts';
 
-interface RetryParts {
-  readonly clock: Clock;
-  /** 0 to 1. Default: Math.random */
-  readonly random?: (() => number) | undefined;
-}
-
 const MAX_ATTEMPTS = 4;
 /** From the first attempt to the last one, ms. */
 const PATIENCE_MS = 30_000;
@@ -17,8 +11,10 @@ const LONGEST_WAIT_MS = 10_000;
 /**
  * Sends a query again after failures that may be temporary: no connection, 5xx, and a limited rate unless the service
  * wants a pause of more than 10 s. A mutation is sent once, since a failed one may have been executed.
+ *
+ * @param random 0 to 1
  */
-export function retry({ clock, random = Math.random }: RetryParts): Wrapper {
+export function retry(clock: Clock, random = Math.random): Wrapper {
   return (next) => async (request, sender) => {
     const until = clock.elapsed() + PATIENCE_MS;
     const attempts = request.kind === 'query' ? MAX_ATTEMPTS : 1;

@@ -32,7 +32,7 @@ export function openUpstream(parts: UpstreamParts): Upstream {
 
   // A request takes its token and starts its timeout when its turn begins, because it is not sent before. Each retry waits
   // for another turn.
-  const inTurns = retry({ clock })(turns.inTurn(authorize(tokens, post)));
+  const inTurns = retry(clock)(turns.inTurn(authorize(tokens, post)));
   const send = shareQueries(breaker(clock, telemetry)(inTurns));
 
   return {

@@ -90,7 +90,7 @@ test('when 100 requests per slot wait, a caller with a fair share of them is ref
 
 test('a query that finds no turn to be sent again in time fails with the error of its attempt', async () => {
   const { turns, held, clock } = start(1);
-  const again = retry({ clock })(turns.inTurn(held.send));
+  const again = retry(clock)(turns.inTurn(held.send));
   const error = codedError('UPSTREAM_BAD_RESPONSE', 'It has status 503.');
   const failure: Failure = { kind: 'failure', isTemporary: true, error };
   const first = again(query('first'), senderWith());
