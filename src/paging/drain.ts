@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql';
-import { codedError, codeOf, knownCode, messageForCallers } from '../errors.ts';
+import { codedError, knownCode, messageForCallers } from '../errors.ts';
 import { causeOf, type Place } from './page.ts';
 import type { WalkedPage, WalkedPages } from './walk.ts';
 
@@ -13,8 +13,6 @@ interface DrainOptions {
   /** The number of records to return; undefined: all. */
   readonly limit: number | undefined;
   readonly budget: DrainBudget;
-  /** Aborted when the caller leaves. */
-  readonly signal: AbortSignal;
   /** Makes the `resumeAfter` of the errors. */
   readonly toCursor: (place: Place) => string;
 }
@@ -28,12 +26,11 @@ interface DrainOptions {
  */
 export async function* drain<R>(
   pages: AsyncIterable<WalkedPage<R>>,
-  { limit = Infinity, budget, signal, toCursor }: DrainOptions,
+  { limit = Infinity, budget, toCursor }: DrainOptions,
 ): WalkedPages<R> {
   if (limit === 0) return;
   let drained = 0;
   let end: Place | null = null;
-  const facts = (): DrainFacts => ({ drained, resumeAfter: end && toCursor(end) });
   try {
     for await (const { page, offsets: all } of pages) {
       const wanted = Math.min(all.length, limit - drained);
@@ -43,12 +40,12 @@ export async function* drain<R>(
       drained += offsets.length;
       end = endOf({ page, offsets }) ?? end;
       yield { page, offsets };
-      if (count < wanted) throw limitExceeded(budget.max, facts());
+      if (count < wanted) throw limitExceeded(budget.max);
     }
   } catch (error) {
-    if (signal.aborted || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;
-    const cause = causeOf(error);
-    throw drained === 0 ? cause : interrupted(error, facts());
+    throw drained === 0
+      ? causeOf(error)
+      : interrupted(error, { drained, resumeAfter: end && toCursor(end) });
   }
 }
 
@@ -65,14 +62,13 @@ interface DrainFacts {
   readonly resumeAfter: string | null;
 }
 
-/** @param facts undefined for a count */
-export function limitExceeded(max: number, facts?: DrainFacts): GraphQLError {
+export function limitExceeded(max: number): GraphQLError {
   return codedError(
     'DRAIN_LIMIT_EXCEEDED',
     `One operation may drain at most ${max} records, and there are more. ` +
       'Narrow the list by its filters or with `limit`, ' +
       'page through it with the connection, or have the operator raise DRAIN_MAX_ITEMS.',
-    { extensions: { ...facts, max } },
+    { extensions: { max } },
   );
 }
 

@@ -25,7 +25,7 @@ test.each([new Error('secret'), new OperatorError('TOKENS_LOST', 'secret')])(
     };
     const budget = { max: 1_000, left: 1_000 };
     const { error } = await recordsOf(
-      drain(pages, { limit: undefined, budget, signal, toCursor: String }),
+      drain(pages, { limit: undefined, budget, toCursor: String }),
       (failure) => failure,
     );
     expect(error).toMatchObject({ extensions: { drained: 3 } });
