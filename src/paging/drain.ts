@@ -30,7 +30,7 @@ export async function* drain<R>(
 ): WalkedPages<R> {
   if (limit === 0) return;
   let drained = 0;
-  let end: Place | null = null;
+  let end: Place | undefined;
   try {
     for await (const { page, offsets: all } of pages) {
       const wanted = Math.min(all.length, limit - drained);
@@ -45,7 +45,7 @@ export async function* drain<R>(
   } catch (error) {
     throw drained === 0
       ? causeOf(error)
-      : interrupted(error, { drained, resumeAfter: end && toCursor(end) });
+      : interrupted(error, { drained, resumeAfter: toCursor(end!) });
   }
 }
 
@@ -59,7 +59,7 @@ interface DrainFacts {
   /** Records that were read. */
   readonly drained: number;
   /** The cursor of the last of them. */
-  readonly resumeAfter: string | null;
+  readonly resumeAfter: string;
 }
 
 export function limitExceeded(max: number): GraphQLError {
@@ -80,30 +80,23 @@ function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
   const cause = causeOf(error);
   // The message of another error may contain details that callers must not see.
   const known = cause instanceof GraphQLError ? cause : undefined;
-  const why = known ? `: ${messageForCallers(known)}` : '.';
   const extensions = known?.extensions ?? {};
+  const message = (because = '') =>
+    `The drain ended after ${facts.drained} records${because}${known ? `: ${messageForCallers(known)}` : '.'} ` +
+    // Resuming behind records that the caller never got would lose them silently.
+    `A stream has delivered them; any other answer has none of them: read these with \`limit: ${facts.drained}\`. ` +
+    'Go on behind them with `after` set to the resumeAfter of this error.';
   const code = cause === error ? knownCode(extensions['code']) : 'OTHER';
-  const ended = `The drain ended after ${facts.drained} records`;
   if (code !== 'OTHER') {
-    const message = `${ended}${why} ${nextSteps(facts)}`;
-    return codedError(code, message, { extensions: { ...extensions, ...facts } });
+    return codedError(code, message(), { extensions: { ...extensions, ...facts } });
   }
   const kept = Object.entries(extensions).filter(([name]) => KEPT.includes(name));
   const reason = extensions['code'] ?? null;
-  return codedError(
-    'DRAIN_INTERRUPTED',
-    `${ended}, because a page could not be read${why} ${nextSteps(facts)}`,
-    { extensions: { ...Object.fromEntries(kept), ...facts, reason }, cause },
-  );
+  return codedError('DRAIN_INTERRUPTED', message(', because a page could not be read'), {
+    extensions: { ...Object.fromEntries(kept), ...facts, reason },
+    cause,
+  });
 }
 
 /** What stays of the error of a page: when to try again, the limit that was reached, and an error returned as data. */
 const KEPT = ['retryAfter', 'limit', 'result'];
-
-/** Says what the caller can do now. Resuming behind records that the caller never got would lose them silently. */
-function nextSteps({ drained }: DrainFacts): string {
-  return (
-    `A stream has delivered them; any other answer has none of them: read these with \`limit: ${drained}\`. ` +
-    'Go on behind them with `after` set to the resumeAfter of this error.'
-  );
-}
