@@ -119,7 +119,10 @@ test('no attempt begins later than 30 s after the first, however long the others
   };
   const { elapsed, now, timer } = clock;
   const error = codedError('UPSTREAM_UNREACHABLE', 'No.');
-  const send = retry({ elapsed, now, timer, sleep }, () => 1)(async () => {
+  const send = retry(
+    { elapsed, now, timer, sleep },
+    () => 1,
+  )(async () => {
     begun.push(elapsed() - start);
     clock.jump(6_000);
     return { kind: 'failure', isTemporary: true, retryAfterMs: 7_000, error };
