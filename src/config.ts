@@ -232,6 +232,9 @@ const SECRETS = [
 
 export type SettingName = keyof typeof variables.entries | `${(typeof SECRETS)[number]}_FILE`;
 
+/** As in an environment, or a value of a program. */
+export type Setting = string | number | boolean | undefined;
+
 /** What the settings are for. A server has the sandbox inside if no service is set. A command needs no service. */
 type Purpose = 'server' | 'gateway' | 'executor' | 'command';
 
@@ -241,14 +244,14 @@ type Purpose = 'server' | 'gateway' | 'executor' | 'command';
  * @throws OperatorMistakes all of them, without the value of any secret
  */
 export function readConfig(
-  env: Readonly<Record<string, string | undefined>>,
+  env: Readonly<Record<string, Setting>>,
   purpose: Purpose,
   readFile = (path: string) => readFileSync(path, 'utf8'),
 ): Config {
   // An empty or blank value counts as not set.
   const settings = Object.fromEntries(
     Object.entries(env).flatMap(([name, value = '']) => {
-      const text = value.trim();
+      const text = String(value).trim();
       return text === '' ? [] : [[name, text]];
     }),
   );

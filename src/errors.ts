@@ -214,12 +214,10 @@ export class OperatorMistake extends Error {
 
 /** Several mistakes of the operator, reported at once. */
 export class OperatorMistakes extends OperatorMistake {
-  readonly mistakes: readonly string[];
   /** @param subject what contains them, for example a file */
   constructor(subject: string, mistakes: readonly string[]) {
     const count = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`;
     super(`${subject} has ${count}:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`);
-    this.mistakes = mistakes;
   }
 }
 

@@ -4,7 +4,7 @@ import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import type { GraphQLSchema } from 'graphql';
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
-import { readConfig, type SettingName } from '../config.ts';
+import { readConfig, type Setting, type SettingName } from '../config.ts';
 import { checkGatewayConfig, defineConfig, type GatewayConfig } from '../config/gateway-config.ts';
 import { OperatorMistake } from '../errors.ts';
 import { createLog, withoutDetails } from '../telemetry/log.ts';
@@ -16,7 +16,7 @@ export { defineConfig, type GatewayConfig };
  * The settings of docs/reference.md by their names, as they are written in an environment. Of the environment itself only
  * HTTPS_PROXY and NO_PROXY are read.
  */
-export type Settings = { readonly [Name in SettingName]?: string | number | boolean | undefined };
+export type Settings = { readonly [Name in SettingName]?: Setting };
 
 export interface ExecutorOptions {
   readonly settings: Settings;
@@ -102,20 +102,14 @@ async function setUp(
   parts: AsyncDisposableStack,
   purpose: 'gateway' | 'executor',
 ): Promise<Setup> {
-  const env = textsOf(settings);
-  const config = readConfig(env, purpose);
+  const config = readConfig(settings, purpose);
   // The standard output belongs to the program.
   const log = programLog
     ? withoutDetails(programLog)
     : await createLog({
-        level: env['LOG_LEVEL'] ? config.logLevel : 'warn',
+        level: settings.LOG_LEVEL ? config.logLevel : 'warn',
         isJson: true,
         destination: process.stderr,
       });
   return { config, env: process.env, clock: systemClock, log, parts };
-}
-
-function textsOf(settings: Settings): Record<string, string> {
-  const entries = Object.entries(settings).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
 }

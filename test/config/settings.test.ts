@@ -319,7 +319,7 @@ function mistakesIn(reading: () => unknown): readonly string[] {
   try {
     reading();
   } catch (error) {
-    if (error instanceof OperatorMistakes) return error.mistakes;
+    if (error instanceof OperatorMistakes) return error.message.split('\n  - ').slice(1);
     throw error;
   }
   throw new Error('It was taken.');
