@@ -145,7 +145,7 @@ test('warnings go to the log of the program; without one, to the standard error'
 
   const stdout = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
   const stderr = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
-  await open({ settings: loud });
+  await (await open({ settings: loud })).ask('{ __typename }');
   const line = new RegExp(`^\\{"level":40,[^\\n]*"msg":"[^\\n]*${warning}[^\\n]*\\n$`);
   await vi.waitFor(() => expect(String(stderr.mock.calls)).toMatch(line));
   expect(stdout).not.toHaveBeenCalled();
