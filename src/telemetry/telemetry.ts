@@ -27,8 +27,7 @@ export function createTelemetry({ version, log }: { version: string; log: Logger
     upstream: (waiting: () => Waiting) => upstreamTelemetry(waiting, log, registry),
     /** @param load the present numbers of drains and of bytes */
     reading: (load: ReadingLoad) => readingTelemetry(load, registry),
-    /** @param health returns undefined while there are no tokens */
-    tokens: (health: () => TokenHealth | undefined) => tokenTelemetry(health, registry),
+    tokens: (health: () => TokenHealth) => tokenTelemetry(health, registry),
   };
 }
 
@@ -132,20 +131,20 @@ function readingTelemetry(
  *
  * @returns a function that reports the outcome of an exchange
  */
-function tokenTelemetry(health: () => TokenHealth | undefined, registry: Registry) {
+function tokenTelemetry(health: () => TokenHealth, registry: Registry) {
   gauges(registry, {
     recruiting_access_token_seconds_left: [
       'Seconds until the access token expires. Absent without tokens.',
-      () => health()?.accessSecondsLeft,
+      () => health().accessSecondsLeft,
     ],
     recruiting_refresh_token_seconds_left: [
       'Seconds until the refresh token ends, 0 when the tokens are lost. Absent without tokens.',
-      () => health()?.refreshSecondsLeft,
+      () => health().refreshSecondsLeft,
     ],
     recruiting_token_trouble: [
       '1 while the tokens have this trouble, which the log and tokens status explain.',
       () => {
-        const troubles = health()?.troubles ?? [];
+        const { troubles } = health();
         return Object.fromEntries(TROUBLES.map((each) => [each, troubles.includes(each) ? 1 : 0]));
       },
       'trouble',
