@@ -87,7 +87,7 @@ function withNextStep(why: string, records: number, path: string | undefined): s
   if (path === undefined) {
     return `${why}\n${inWords(records)} came before. An export with --output can be resumed.`;
   }
-  return `${why}\n${path}.part.db has ${inWords(records)}. Run the same command with --resume to continue.`;
+  return `${why}\n${path}.part.db has ${inWords(records)}. Run the same command with --resume, and without --force, to continue.`;
 }
 
 /** For example `1,000 records`. */

@@ -51,7 +51,7 @@ const CSV: Options = {
 };
 
 /** Where lines go. */
-export interface Target {
+interface Target {
   /** The pages that earlier runs have written. */
   readonly earlier: readonly WrittenPage[];
   /** Writes the lines of a page for good. */

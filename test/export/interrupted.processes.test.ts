@@ -262,7 +262,9 @@ test.skipIf(!canFillDisk)(
     const args = exportTo(folder.file('persons'));
     // No file can grow beyond this.
     const { code, stderr } = await runProgram(args, { under: ['prlimit', '--fsize=75000'] });
-    expect(stderr).toMatch(/disk.*\n.* Run the same .* --resume to continue\.\n$/);
+    expect(stderr).toMatch(
+      /disk.*\n.* Run the same .* --resume, and without --force, to continue\.\n$/,
+    );
     expect([code, existsSync(folder.file('persons'))]).toEqual([1, false]);
     expect(await runHere([...args, '--resume'])).toMatchObject({ code: 0 });
     expect(readFileSync(folder.file('persons'), 'utf8') === whole).toBe(true);

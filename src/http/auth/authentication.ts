@@ -14,7 +14,7 @@ export interface ApiKey {
 }
 
 /** The credentials that are accepted. The header of others is ignored. */
-export interface AcceptedCredentials {
+interface AcceptedCredentials {
   readonly apiKeys: readonly ApiKey[];
   /** Undefined: bearer tokens are not accepted. */
   readonly jwt: TrustedIssuer | undefined;
