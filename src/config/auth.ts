@@ -56,7 +56,7 @@ export function authContradictions(settings: Readonly<Record<string, string>>): 
   return mistakes;
 }
 
-/** Reads entries that are separated by commas or, as in a file, by line breaks. A key is known by the bytes of its hash. */
+/** Reads entries that are separated by commas or, as in a file, by line breaks. */
 function keyEntries() {
   return v.pipe(
     v.string(),
@@ -67,8 +67,7 @@ function keyEntries() {
         const mistake = ENTRY.test(entry) ? apiKeyMistake(name, granted) : NO_ENTRY;
         // The entry is not shown, because it may be the key itself.
         if (mistake !== undefined) addIssue({ message: `entry ${index + 1} ${mistake}` });
-        const bytes: Uint8Array = Buffer.from(hash, 'hex');
-        return { name, hash: bytes, scopes: granted };
+        return { name, hash: hash.toLowerCase(), scopes: granted };
       }),
     ),
   );

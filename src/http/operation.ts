@@ -109,7 +109,9 @@ export class OperationSteps {
     const excess = operation.excess(isRouter(exchange));
     if (excess.length > 0) throw tooComplex(excess.join(' '));
     if (exchange.caller) enforceCallerScopes(operation, exchange.caller);
-    this.#concealSdl(operation, exchange);
+    if (!this.#parts.introspection && operation.routerFields.includes('_service')) {
+      if (!isRouter(exchange)) throw forbidden(CONCEALED);
+    }
     this.#refuseInvalid(operation);
     // After validation: it reads the types of fields.
     enforceScopes(operation.scopedUses, exchange.caller);
@@ -127,12 +129,6 @@ export class OperationSteps {
       hideSuggestions: !introspection,
     });
     return { exchange, operation, variables };
-  }
-
-  /** Refuses `_service { sdl }` if introspection is off, unless the caller is a router. */
-  #concealSdl({ routerFields }: CheckedOperation, exchange: Exchange): void {
-    if (this.#parts.introspection || !routerFields.includes('_service')) return;
-    if (!isRouter(exchange)) throw forbidden(CONCEALED);
   }
 
   #refuseInvalid(operation: CheckedOperation): void {

@@ -71,7 +71,7 @@ test('keys new makes a key of 32 random bytes, shown once, and an entry that the
   expect((await make()).stdout).not.toContain(key);
   const RECRUITING_URL = 'https://api.example.com';
   const { auth } = readConfig({ RECRUITING_URL, AUTH_API_KEYS: entry }, 'server');
-  const hash = createHash('sha256').update(key).digest();
+  const hash = createHash('sha256').update(key).digest('hex');
   expect(auth?.apiKeys).toEqual([{ name: 'portal', hash, scopes: ['read', 'router'] }]);
 });
 

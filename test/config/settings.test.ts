@@ -88,8 +88,8 @@ test.each([' , ', '\r\n', '\n\n'])(
     const keys = `portal:${HASH}${between}Router-1.a:${OTHER_HASH.toUpperCase()}:write+router+write`;
     expect(read({ ...SERVICE, AUTH_API_KEYS: keys }).auth).toEqual({
       apiKeys: [
-        { name: 'portal', hash: Buffer.from(HASH, 'hex'), scopes: ['read'] },
-        { name: 'Router-1.a', hash: Buffer.from(OTHER_HASH, 'hex'), scopes: ['write', 'router'] },
+        { name: 'portal', hash: HASH, scopes: ['read'] },
+        { name: 'Router-1.a', hash: OTHER_HASH, scopes: ['write', 'router'] },
       ],
       jwt: undefined,
     });
