@@ -1,13 +1,6 @@
 import { codedError } from '../errors.ts';
 import { identityHash } from './identities.ts';
-import {
-  causeOf,
-  CursorRefusedError,
-  idOf,
-  PageFailedError,
-  placesOf,
-  type Place,
-} from './page.ts';
+import { causeOf, CursorRefusedError, idOf, placesOf, type Place } from './page.ts';
 import { positionsIn, type IndexedPage } from './page-index.ts';
 import { readPage } from './page-size.ts';
 import type { SharedWalks, WalkReader } from './shared-walk.ts';
@@ -41,7 +34,11 @@ export interface LookUpList<R> extends PagedList<R> {
 interface LookUpCaller extends WalkReader, WalkTurn {}
 
 /** The result for an id. With an error it is unknown whether the record exists. */
-type LookedUp<R> = { readonly place: Place<R> } | { readonly error: unknown };
+type LookedUp<R> = { readonly place: Place<R> } | Failure;
+
+interface Failure {
+  readonly error: unknown;
+}
 
 interface LookUpsOptions {
   /** The most records that one walk reads. */
@@ -66,7 +63,7 @@ export class LookUps {
   /**
    * @param ids identities (`Type:id`)
    * @returns the ids that were found or failed. The others do not exist
-   * @throws what `fetchPage` throws, other than CursorRefusedError and PageFailedError
+   * @throws the abort reason of the caller
    */
   async find<R>(
     list: LookUpList<R>,
@@ -98,7 +95,7 @@ export class LookUps {
     walk: number,
   ): Promise<boolean> {
     const walked: IndexedPage[] = [];
-    let failure: { readonly error: unknown } | undefined;
+    let failure: Failure | undefined;
     try {
       const pages = this.#join(list, caller, walk);
       await this.#readUntilMet(pages, list.name, lookUp.missing, walked);
@@ -148,8 +145,8 @@ class LookUp<R> {
   readonly missing: Set<string>;
   readonly results = new Map<string, LookedUp<R>>();
   readonly #list: PagedList<R>;
-  /** By the cursors of the pages, what was read behind them. */
-  readonly #read = new Map<string | null, Place<R>[]>();
+  /** By the cursors of the pages, what was read behind them, and why no more could be. */
+  readonly #read = new Map<string | null, { readonly places: Place<R>[]; failure?: Failure }>();
 
   constructor(list: PagedList<R>, ids: readonly string[]) {
     this.#list = list;
@@ -175,59 +172,47 @@ class LookUp<R> {
         .filter(([id]) => this.missing.has(id))
         .flatMap(([, { page }]) => steps.map((step) => pages[page + step]))
         .filter((page) => page !== undefined);
-    const failures = await this.read(pagesAt([0]));
+    await this.read(pagesAt([0]));
     await this.read(pagesAt([-1, 1]));
     for (const [id, { page, offset }] of met) {
-      const { after } = pages[page]!;
-      const failure = failures.get(after);
+      const { places, failure } = this.#read.get(pages[page]!.after) ?? {};
       if (failure) this.fail(id, failure.error);
-      const place = this.#read.get(after)?.[offset];
+      const place = places?.[offset];
       if (isNew && place && idOf(place) === null && this.missing.delete(id)) {
         this.results.set(id, { place });
       }
     }
   }
 
-  /** Reads these pages, each once, if ids are missing. @returns the failures by the cursors of their pages */
-  async read(pages: readonly IndexedPage[]) {
-    const failures = new Map<string | null, { readonly error: unknown }>();
-    if (this.missing.size === 0) return failures;
-    const unread = new Map(
-      pages.filter(({ after }) => !this.#read.has(after)).map((page) => [page.after, page]),
-    );
-    await Promise.all(
-      Array.from(unread.values(), async ({ after, hashes }) => {
-        try {
-          await this.#readPage(after, hashes.length);
-        } catch (error) {
-          // Its records may be in other pages.
-          if (error instanceof CursorRefusedError) return;
-          if (!(error instanceof PageFailedError)) throw error;
-          failures.set(after, { error: causeOf(error) });
-        }
-      }),
-    );
-    return failures;
+  /** Reads these pages, each once, if ids are missing. */
+  async read(pages: readonly IndexedPage[]): Promise<void> {
+    if (this.missing.size === 0) return;
+    await Promise.all(pages.map((page) => this.#read.has(page.after) || this.#readPage(page)));
   }
 
   /**
    * Reads what was a page of so many records when only ids were selected. Of the selection of the lookup the service may
-   * give smaller pages, so this may take several. A cursor that leads nowhere is no failure: other pages may have the ids.
+   * give smaller pages, so this may take several. A cursor that leads nowhere, or is refused, is no failure: other pages
+   * may have the ids.
    */
-  async #readPage(start: string | null, length: number): Promise<void> {
-    const read: Place<R>[] = [];
+  async #readPage({ after: start, hashes }: IndexedPage): Promise<void> {
+    const read: { places: Place<R>[]; failure?: Failure } = { places: [] };
     this.#read.set(start, read);
-    let after = start;
-    do {
-      const page = await readPage(this.#list, after);
-      for (const place of placesOf(page)) {
-        read.push(place);
-        const id = idOf(place);
-        if (id !== null && this.missing.delete(id)) this.results.set(id, { place });
+    try {
+      for (let after = start; ;) {
+        const page = await readPage(this.#list, after);
+        for (const place of placesOf(page)) {
+          read.places.push(place);
+          const id = idOf(place);
+          if (id !== null && this.missing.delete(id)) this.results.set(id, { place });
+        }
+        if (!page.hasNextPage || page.endCursor === null || page.endCursor === after) return;
+        if (read.places.length >= hashes.length || this.missing.size === 0) return;
+        after = page.endCursor;
       }
-      if (!page.hasNextPage || page.endCursor === null || page.endCursor === after) return;
-      after = page.endCursor;
-    } while (read.length < length && this.missing.size > 0);
+    } catch (error) {
+      if (!(error instanceof CursorRefusedError)) read.failure = { error: causeOf(error) };
+    }
   }
 }
 
