@@ -5,7 +5,7 @@ import { positionsIn, type IndexedPage } from './page-index.ts';
 import { readPage } from './page-size.ts';
 import type { SharedWalks, WalkReader } from './shared-walk.ts';
 import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
-import { walkList, type PagedList, type WalkedPages } from './walk.ts';
+import { walkList, type PagedList } from './walk.ts';
 
 /*
  * Records by their ids, in a list that can only be paged
@@ -87,18 +87,36 @@ export class LookUps {
     return results;
   }
 
-  /** @returns whether records that the walk met are still missing */
+  /**
+   * Walks the list, together with other lookups, until all ids are met, and reads the records where they were met.
+   *
+   * @returns whether records that the walk met are still missing
+   */
   async #walkFor<R>(
     list: LookUpList<R>,
     lookUp: LookUp<R>,
     caller: LookUpCaller,
     walk: number,
   ): Promise<boolean> {
+    const { walks, slots, maxRecords } = this.#options;
+    const begin = (readers: WalkReader) => {
+      const ids = () => walkList(list.idsFor(readers), { after: null, readsAhead: false });
+      return walkInTurn(slots, caller, ids, readers.signal);
+    };
     const walked: IndexedPage[] = [];
+    const unmet = new Set(Array.from(lookUp.missing, identityHash));
+    let records = 0;
     let failure: Failure | undefined;
     try {
-      const pages = this.#join(list, caller, walk);
-      await this.#readUntilMet(pages, list.name, lookUp.missing, walked);
+      const name = JSON.stringify([list.name, 'ids', walk]);
+      for await (const { page, offsets } of walks.join(name, begin, caller)) {
+        const { hashes } = page.identities;
+        walked.push({ after: page.after, hashes });
+        for (const hash of hashes) unmet.delete(hash);
+        if (unmet.size === 0) break;
+        records += offsets.length;
+        if (records >= maxRecords && page.hasNextPage) throw tooLong(list.name, maxRecords);
+      }
       this.#walked.set(list.name, walked);
     } catch (error) {
       caller.signal.throwIfAborted();
@@ -108,35 +126,6 @@ export class LookUps {
     await lookUp.readAround(walked, { isNew: true });
     if (failure) for (const id of lookUp.missing) lookUp.fail(id, failure.error);
     return positionsIn(walked, lookUp.missing).size > 0;
-  }
-
-  #join(list: LookUpList<unknown>, caller: LookUpCaller, walk: number): WalkedPages {
-    const { walks, slots } = this.#options;
-    const begin = (readers: WalkReader) => {
-      const ids = () => walkList(list.idsFor(readers), { after: null, readsAhead: false });
-      return walkInTurn(slots, caller, ids, readers.signal);
-    };
-    return walks.join(JSON.stringify([list.name, 'ids', walk]), begin, caller);
-  }
-
-  /** @throws DRAIN_LIMIT_EXCEEDED; the failure of the walk */
-  async #readUntilMet(
-    pages: WalkedPages,
-    list: string,
-    ids: ReadonlySet<string>,
-    walked: IndexedPage[],
-  ): Promise<void> {
-    const { maxRecords } = this.#options;
-    const unmet = new Set(Array.from(ids, identityHash));
-    let records = 0;
-    for await (const { page, offsets } of pages) {
-      const { hashes } = page.identities;
-      walked.push({ after: page.after, hashes });
-      for (const hash of hashes) unmet.delete(hash);
-      if (unmet.size === 0) return;
-      records += offsets.length;
-      if (records >= maxRecords && page.hasNextPage) throw tooLong(list, maxRecords);
-    }
   }
 }
 
@@ -184,18 +173,19 @@ class LookUp<R> {
     }
   }
 
-  /** Reads these pages, each once, if ids are missing. */
+  /** Reads these pages if ids are missing. */
   async read(pages: readonly IndexedPage[]): Promise<void> {
     if (this.missing.size === 0) return;
-    await Promise.all(pages.map((page) => this.#read.has(page.after) || this.#readPage(page)));
+    await Promise.all(pages.map((page) => this.#readPage(page)));
   }
 
   /**
-   * Reads what was a page of so many records when only ids were selected. Of the selection of the lookup the service may
-   * give smaller pages, so this may take several. A cursor that leads nowhere, or is refused, is no failure: other pages
-   * may have the ids.
+   * Reads, once, what was a page of so many records when only ids were selected. Of the selection of the lookup the
+   * service may give smaller pages, so this may take several. A cursor that leads nowhere, or is refused, is no failure:
+   * other pages may have the ids.
    */
   async #readPage({ after: start, hashes }: IndexedPage): Promise<void> {
+    if (this.#read.has(start)) return;
     const read: { places: Place<R>[]; failure?: Failure } = { places: [] };
     this.#read.set(start, read);
     try {

@@ -1,4 +1,4 @@
-import type { Client, ClientConfig, DatabaseError } from 'pg';
+import type { ClientConfig, DatabaseError } from 'pg';
 import type { Sealer } from './seal.ts';
 import { StoreUnavailable, type Reading, type TokenStore } from './store.ts';
 
@@ -85,11 +85,12 @@ async function transactionOf<T>(
   const client = new pg.Client(settings);
   // The call that waits, or the next one, rejects with it too.
   client.on('error', () => {});
-  const run: Run = (text, values) => rowsOf(client, text, values);
+  const run: Run = async (text, values) => {
+    const { rows } = await explaining(client.query<object>(text, values && [...values]));
+    return rows;
+  };
   try {
-    await client.connect().catch((error: unknown) => {
-      throw explained(error);
-    });
+    await explaining(client.connect());
     await run(BEGIN);
     const result = await work(run);
     await run('COMMIT');
@@ -100,20 +101,14 @@ async function transactionOf<T>(
   }
 }
 
-async function rowsOf(
-  client: Pick<Client, 'query'>,
-  text: string,
-  values?: readonly string[],
-): Promise<readonly object[]> {
-  try {
-    return (await client.query<object>(text, values && [...values])).rows;
-  } catch (error) {
-    throw explained(error);
-  }
-}
-
 function isMissingTable(error: unknown): boolean {
   return ((error as Error).cause as Partial<DatabaseError> | undefined)?.code === '42P01';
+}
+
+function explaining<T>(call: Promise<T>): Promise<T> {
+  return call.catch((error: unknown) => {
+    throw explained(error);
+  });
 }
 
 /** Only errors of the server have a severity. The others are of the connection, and may pass. */
