@@ -74,8 +74,13 @@ async function listenAdmin(metrics: Registry, { config, log, parts }: Setup): Pr
   collectDefaultMetrics({ register: metrics });
   const handler = async ({ url }: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (url?.split('?', 1)[0] !== '/metrics') return void response.writeHead(404).end();
-    const text = await metrics.metrics();
-    response.writeHead(200, { 'content-type': metrics.contentType }).end(text);
+    try {
+      const text = await metrics.metrics();
+      response.writeHead(200, { 'content-type': metrics.contentType }).end(text);
+    } catch (error) {
+      log.error({ err: error }, 'the metrics cannot be read');
+      response.writeHead(500).end();
+    }
   };
   const admin = await listen(handler, { host, port, maxConnections: 64 }).catch(at('ADMIN_PORT'));
   parts.defer(() => admin.close());
