@@ -92,7 +92,7 @@ export const CODES = {
   },
   RATE_LIMITED: {
     means: ['mistake'],
-    when: '`PAGES_PER_MINUTE` or memory used up, too many requests wait, a record moves, or a token cannot be checked',
+    when: '`PAGES_PER_MINUTE` or memory used up, too many requests wait, or a token cannot be checked',
     advice: 'try again after `retryAfter` seconds',
   },
   OPERATION_TOO_COMPLEX: {

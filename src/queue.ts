@@ -99,25 +99,21 @@ export class Queue {
   }
 }
 
-/** Limits the number of tasks that run at the same time. */
-export class Slots {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
+export type Limited = ReturnType<typeof limitedTo>;
 
-  constructor(slots: number) {
-    this.#free = slots;
-  }
-
-  /** Runs the work: at once if a slot is free, otherwise when it is its turn. */
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free -= 1;
-    else await new Promise<void>((begin) => this.#waiting.push(begin));
+/** Makes a function that runs tasks, so many at the same time: a task begins at once, or when it is its turn. */
+export function limitedTo(slots: number) {
+  const waiting: (() => void)[] = [];
+  let free = slots;
+  return async <T>(task: () => Promise<T>): Promise<T> => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((begin) => waiting.push(begin));
     try {
-      return await work();
+      return await task();
     } finally {
-      const begin = this.#waiting.shift();
+      const begin = waiting.shift();
       if (begin) begin();
-      else this.#free += 1;
+      else free += 1;
     }
-  }
+  };
 }

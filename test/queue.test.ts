@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { Queue, Slots } from '../src/queue.ts';
+import { limitedTo, Queue } from '../src/queue.ts';
 import { ManualClock } from './support/random/manual-clock.ts';
 
 test('owners take turns, and one whose entry leaves keeps its place', async () => {
@@ -26,11 +26,11 @@ test('owners take turns, and one whose entry leaves keeps its place', async () =
 });
 
 test('no more work is done at a time than there are slots, in order, and a failure frees its slot', async () => {
-  const slots = new Slots(2);
+  const limited = limitedTo(2);
   const begun: string[] = [];
   const gates = new Map<string, PromiseWithResolvers<void>>();
   const run = (name: string) =>
-    slots.run(() => {
+    limited(() => {
       begun.push(name);
       gates.set(name, Promise.withResolvers());
       return gates.get(name)!.promise;

@@ -4,7 +4,7 @@ import type { Config } from '../config.ts';
 import type { DrainBudget } from '../paging/drain.ts';
 import { PageBudget, type Budget, type CallerBudgets } from '../paging/page-budget.ts';
 import type { WalkReader } from '../paging/shared-walk.ts';
-import { Slots } from '../queue.ts';
+import { limitedTo, type Limited } from '../queue.ts';
 import type { Cause, OutgoingRequest, Priority, UpstreamAnswer } from '../upstream/request.ts';
 import type { SendToService } from '../upstream/upstream.ts';
 import type { AnswerMemory, HeldMemory } from '../memory/answer-memory.ts';
@@ -132,8 +132,8 @@ export class Call {
     this.budget.spend(pages);
     const { signal, cause } = this.origin;
     const { caller } = this;
-    const { slots, parts, priority } = this.#whole;
-    return slots.run(() => parts.send(request, { signal, caller, cause, priority }));
+    const { limited, parts, priority } = this.#whole;
+    return limited(() => parts.send(request, { signal, caller, cause, priority }));
   }
 
   /**
@@ -185,7 +185,7 @@ interface Whole {
   readonly origin: CallOrigin;
   readonly isWalk: boolean;
   readonly priority: Priority;
-  readonly slots: Slots;
+  readonly limited: Limited;
   readonly drainBudget: DrainBudget;
   readonly references: { count: number };
   loaders: Loaders | undefined;
@@ -201,7 +201,7 @@ function wholeOf(parts: CallParts, origin: CallOrigin, { isWalk = false } = {}):
     isWalk,
     priority: isWalk ? 'drain' : 'interactive',
     // A walk limits its pages in flight by itself.
-    slots: new Slots(isWalk ? Infinity : REQUESTS_AT_A_TIME),
+    limited: limitedTo(isWalk ? Infinity : REQUESTS_AT_A_TIME),
     drainBudget: { max, left: max },
     references: { count: 0 },
     loaders: undefined,
