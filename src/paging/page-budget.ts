@@ -50,28 +50,6 @@ export class PageBudget implements Budget {
   }
 }
 
-/**
- * Spends pages that several operations wait for: each caller is charged once.
- *
- * @returns the budgets that cannot afford them, with their errors
- */
-export function spendTogether(
-  budgets: Iterable<Budget>,
-  pages: number,
-): ReadonlyMap<Budget, unknown> {
-  const charged = new Set<string>();
-  const refused = new Map<Budget, unknown>();
-  for (const budget of budgets) {
-    try {
-      budget.spend(pages, { isCharged: charged.has(budget.caller) });
-      charged.add(budget.caller);
-    } catch (error) {
-      refused.set(budget, error);
-    }
-  }
-  return refused;
-}
-
 const MINUTE_MS = 60_000;
 /** The most callers that are remembered: each takes about 200 bytes, and every request may come from another one. */
 const MAX_CALLERS = 10_000;

@@ -1,4 +1,4 @@
-import { spendTogether, type Budget } from './page-budget.ts';
+import type { Budget } from './page-budget.ts';
 import { WALK_LEFT } from './page.ts';
 
 /** A walk as its readers see it: its pages, or what they need of each. */
@@ -96,11 +96,17 @@ function shareWalk<T>(begin: Begin<T>, caller: string, onEnd: () => void): Share
     }
   }
 
+  /** Each caller is charged once, whichever of its operations wait. */
   function spend(cost = 1, { isCharged = false } = {}): void {
     if (isCharged) return;
-    const refused = spendTogether(new Set(Array.from(readers, ({ budget }) => budget)), cost);
-    for (const reader of readers) {
-      if (refused.has(reader.budget)) leave(reader, refused.get(reader.budget));
+    const charged = new Set<string>();
+    for (const budget of new Set(Array.from(readers, (reader) => reader.budget))) {
+      try {
+        budget.spend(cost, { isCharged: charged.has(budget.caller) });
+        charged.add(budget.caller);
+      } catch (error) {
+        for (const reader of readers) if (reader.budget === budget) leave(reader, error);
+      }
     }
     ending.signal.throwIfAborted();
   }
