@@ -33,13 +33,12 @@ export function readAhead<R>(pages: PageIndex, { after, concurrency, read }: Ahe
   let met = pages.findIndex((page) => page.after === after);
 
   return {
-    /** Whether the first page of the walk is one of the index, which is read in full. */
-    beginsInIndex: met >= 0,
-
-    /** Requests the pages behind the first one. @param records the number of records needed from the first one on */
-    begin(records: number): void {
-      if (met < 0) return;
+    /** Requests the first page of the walk, if the index has it, and those behind it. @param records how many are needed */
+    first(records: number): Promise<ReadPage<R>> | undefined {
+      if (met < 0) return undefined;
+      const page = read(after);
       requestNext(concurrency - 1, records - pages[met]!.hashes.length - OVERLAP);
+      return page;
     },
 
     /**

@@ -116,10 +116,8 @@ class Walk<R> {
   async #first(): Promise<ReadPage<R>> {
     const { after, start } = this.#options;
     if (start) return start;
-    const ahead = this.#ahead;
-    const page = readPage(this.#list, after, ahead?.beginsInIndex ? Infinity : this.#pageSize());
-    ahead?.begin(this.#records);
-    return page;
+    const known = this.#ahead?.first(this.#records);
+    return known ?? readPage(this.#list, after, this.#pageSize());
   }
 
   /** Drops the records that earlier pages had, which is what happens when a list moves. */
