@@ -1,6 +1,6 @@
 import { codedError } from '../errors.ts';
 import { decodeCursor, type Position } from './cursor.ts';
-import { positionsIn, type PageIndex } from './page-index.ts';
+import { positionsIn } from './page-index.ts';
 import { causeOf, CursorRefusedError, idOf, unlessRefused, type Place } from './page.ts';
 import { readPage } from './page-size.ts';
 import { cursorLost, locate, walkBehind } from './resume.ts';
@@ -186,25 +186,19 @@ async function readKnown<R>(
   last: number,
 ): Promise<Run<R> | undefined> {
   const index = list.known.indexOf(list.name);
-  const late = index && pagesBefore(index, border, last + 1);
-  if (!late) return undefined;
-  const records = border === null ? undefined : late.records;
-  const run = await unlessRefused(
-    lastOf(walkList(list, { after: late.after, records }), border, last + 1),
-  );
-  if (run instanceof CursorRefusedError || !run.isMet) return undefined;
-  return run.places.length > last || late.after === null ? run : undefined;
-}
-
-/** Returns where to begin for this many records in front of a border, and how many records that is with the border. */
-function pagesBefore(index: PageIndex, border: string | null, count: number) {
-  const at =
-    border === null ? { page: index.length, offset: 0 } : positionsIn(index, [border]).get(border);
+  if (!index) return undefined;
+  const end = { page: index.length, offset: 0 };
+  const at = border === null ? end : positionsIn(index, [border]).get(border);
   if (!at) return undefined;
-  let records = at.offset;
-  let { page } = at;
-  while (page > 0 && records < count) records += index[(page -= 1)]!.hashes.length;
-  return { after: index[page]?.after ?? null, records: records + 1 };
+  let { page, offset: records } = at;
+  while (page > 0 && records <= last) records += index[(page -= 1)]!.hashes.length;
+  const after = index[page]?.after ?? null;
+  // With the border.
+  const needed = border === null ? undefined : records + 1;
+  const walk = walkList(list, { after, records: needed });
+  const run = await unlessRefused(lastOf(walk, border, last + 1));
+  if (run instanceof CursorRefusedError || !run.isMet) return undefined;
+  return run.places.length > last || after === null ? run : undefined;
 }
 
 /** Returns the last records in front of a border, or of the whole walk. */
