@@ -44,7 +44,10 @@ export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<
     let operations = kept.get(text);
     if (!operations) {
       const document = parse(text);
-      operations = operationsOf(document, rules);
+      const size = sizeOf(document);
+      operations = document.definitions
+        .filter((definition) => definition.kind === Kind.OPERATION_DEFINITION)
+        .map((operation) => new CheckedOperation({ document, operation }, rules, size));
       kept.set(text, operations);
       texts.set(document, text);
     }
@@ -59,16 +62,6 @@ export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<
       return find(text, operationName);
     },
   };
-}
-
-function operationsOf<Plan>(
-  document: DocumentNode,
-  rules: OperationRules<Plan>,
-): readonly CheckedOperation<Plan>[] {
-  const size = sizeOf(document);
-  return document.definitions
-    .filter((definition) => definition.kind === Kind.OPERATION_DEFINITION)
-    .map((operation) => new CheckedOperation({ document, operation }, rules, size));
 }
 
 function selected<Plan>(

@@ -120,8 +120,12 @@ async function readBackward<R>(
     hasNextPage,
     hasPreviousPage: places.length > last,
   });
-  const own = before && !after && (await ownPage(list, before, last));
-  if (own) return show(own);
+  const isStart = before?.after === null;
+  if (before && !after && (isStart || before.offset > last)) {
+    const { place, before: places } = await locate(list, before, 0);
+    // Its own page holds them all, and shows whether there are more.
+    if (place && (isStart || places.length > last)) return show(places);
+  }
   if (before?.id === null) throw cursorLost();
   const walk = () => walkBehind(list, after);
   const upTo = async (border: string | null) => {
@@ -149,22 +153,6 @@ async function borderOfGone<R>(list: ConnectedList<R>, before: Position): Promis
   const behind = await unlessRefused(readPage(list, before.end, 1));
   if (behind instanceof CursorRefusedError) throw cursorLost(behind.cause);
   return behind.ids[0] ?? null;
-}
-
-/**
- * Returns the records in front of the record of `before` from its own page.
- *
- * @returns undefined if the page does not hold them all, and does not show whether there are more
- */
-async function ownPage<R>(
-  list: ConnectedList<R>,
-  before: Position,
-  last: number,
-): Promise<readonly Place<R>[] | undefined> {
-  const isStart = before.after === null;
-  if (!isStart && before.offset <= last) return undefined;
-  const { place, before: places } = await locate(list, before, 0);
-  return place && (isStart || places.length > last) ? places : undefined;
 }
 
 /** Records in front of a border: one more than needed, if there are as many. */
