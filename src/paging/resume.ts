@@ -44,34 +44,27 @@ export async function* walkBehind<R>(
   records?: number,
 ): WalkedPages<R> {
   if (!position) return yield* walkList(list, { after: null, records });
-  const { page: start, dropped } = await startBehind(list, position, records ?? Infinity);
-  const needed = records === undefined ? undefined : records + dropped;
+  const { page: start, offset: last } = await resumePlace(list, position, records ?? Infinity);
+  const needed = records === undefined ? undefined : records + last + 1;
   for await (const walked of walkList(list, { after: start.after, start, records: needed })) {
     const { page, offsets } = walked;
-    const isStart = page === start;
-    yield isStart ? { page, offsets: offsets.filter((offset) => offset >= dropped) } : walked;
+    yield page === start ? { page, offsets: offsets.filter((offset) => offset > last) } : walked;
   }
 }
 
-/** A page whose records follow a position, except the first `dropped` ones. */
-interface Start<R> {
-  readonly page: ReadPage<R>;
-  readonly dropped: number;
-}
-
-async function startBehind<R>(
+/** Finds the place behind which the list is read on. Offset -1: from the start of the page. */
+async function resumePlace<R>(
   list: PagedList<R>,
   position: Position,
   records: number,
-): Promise<Start<R>> {
+): Promise<Place<R>> {
   const { end, offset, size } = position;
   if (end !== null && offset === size - 1) {
     const page = await unlessRefused(readPage(list, end, records));
-    if (!(page instanceof CursorRefusedError)) return { page, dropped: 0 };
+    if (!(page instanceof CursorRefusedError)) return { page, offset: -1 };
   }
   const { own, place, refused } = await locate(list, position, records);
-  if (place) return { page: place.page, dropped: place.offset + 1 };
-  return own ? { page: own, dropped: 0 } : fromStart(list, position, refused);
+  return place ?? (own ? { page: own, offset: -1 } : fromStart(list, position, refused));
 }
 
 /** Where a record is, in the pages that were read for it. */
@@ -137,11 +130,11 @@ async function fromStart<R>(
   list: PagedList<R>,
   { id }: Position,
   refused: CursorRefusedError | undefined,
-): Promise<Start<R>> {
+): Promise<Place<R>> {
   let pages = 0;
   for await (const { page } of walkList(list, { after: null })) {
     const offset = id === null ? -1 : page.ids.indexOf(id);
-    if (offset >= 0) return { page, dropped: offset + 1 };
+    if (offset >= 0) return { page, offset };
     pages += 1;
     if (pages === MAX_PAGES) break;
   }
