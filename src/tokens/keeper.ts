@@ -94,7 +94,9 @@ export class TokenKeeper extends TokenHolder {
     // After an exchange without an answer, any refusal may mean that the service has processed it.
     const isExpiry = this.parts.meansExpired?.(detail) ?? true;
     const isOver = isExpiry || isUncertain(state, this.now);
-    if (!isOver || !this.#mayRenew(state)) {
+    // One that was never accepted is renewed only after a while: the next may be refused as well, and so on for ever.
+    const isTooYoung = this.#accepted < state.generation && this.#isYounger(state, UNACCEPTED_MS);
+    if (!isOver || isTooYoung) {
       // Some services end the old access token with an exchange that is under way.
       const running = this.underWay();
       return running && this.#patiently(running.then(tokenOf));
@@ -117,14 +119,6 @@ export class TokenKeeper extends TokenHolder {
     await this.parts.clock.sleep(FIRST_REPLAY_MS * 2 ** replays);
     const { state } = this;
     return state ? tokenOf(state) : undefined;
-  }
-
-  /**
-   * Whether a token that is refused as expired may be renewed. One that the service has never accepted is renewed only
-   * after a while: the next one may be refused as well, and that would go on for ever.
-   */
-  #mayRenew(state: State): boolean {
-    return this.#accepted >= state.generation || !this.#isYounger(state, UNACCEPTED_MS);
   }
 
   /** Gets a newer pair than this one, which the service refuses as expired: that of another process, or by a refresh. */
