@@ -5,7 +5,7 @@ import { errorsBelow, JsonText, type FieldValue } from './answer.ts';
 import type { Call } from './call.ts';
 import { isJsonObject } from './json.ts';
 import type { PreparedOperation } from './prepared-operation.ts';
-import { idTypeOf, readId, recordLoader, type LoadRecord } from './records.ts';
+import { readId, recordLoader, type LoadRecord } from './records.ts';
 import { argumentsOf, selectionsBelow, type SelectedField } from './selected-fields.ts';
 import { failed } from './service-answer.ts';
 import type { Shared } from './shared.ts';
@@ -95,7 +95,7 @@ function notFoundHere({ type }: Entity): string {
 }
 
 function wrongId(entity: Entity): string {
-  return `The id of a ${entity.type.name} must be of the type ${idTypeOf(entity).name}, and this one is not.`;
+  return `The id of a ${entity.type.name} must be of the type ${entity.idType.name}, and this one is not.`;
 }
 
 function tooMany() {

@@ -1,11 +1,4 @@
-import {
-  getNamedType,
-  GraphQLInt,
-  GraphQLString,
-  type GraphQLLeafType,
-  type GraphQLOutputType,
-  type SelectionNode,
-} from 'graphql';
+import { GraphQLInt, GraphQLString, type SelectionNode } from 'graphql';
 import type { LookUpList } from '../paging/look-up.ts';
 import type { Adapter, ByIdField, Entity } from '../schema/derived.ts';
 import { JsonText, type FieldValue } from './answer.ts';
@@ -125,8 +118,7 @@ function recordsInList(
  *
  * @returns undefined for a value that cannot be such an id
  */
-export function readId(value: unknown, entity: Entity): RecordId | undefined {
-  const type = idTypeOf(entity);
+export function readId(value: unknown, { idType: type }: Entity): RecordId | undefined {
   let id = value;
   if (type === GraphQLInt && typeof value === 'string' && value !== '') id = Number(value);
   if (type === GraphQLString && typeof value === 'number') id = String(value);
@@ -135,10 +127,4 @@ export function readId(value: unknown, entity: Entity): RecordId | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** The type of the ids of an entity, as the service takes them. */
-export function idTypeOf({ lookup, idType }: Entity): GraphQLLeafType {
-  const type = lookup?.kind === 'id' ? lookup.argument.type : idType;
-  return getNamedType(type as GraphQLOutputType) as GraphQLLeafType;
 }

@@ -42,18 +42,16 @@ export class AnswerMemory {
         else this.#shared.set(text, { bytes, holders: 1 });
       },
       release: () => {
-        for (const text of held) this.#letGo(text);
+        for (const text of held) {
+          const shared = this.#shared.get(text)!;
+          shared.holders -= 1;
+          if (shared.holders > 0) continue;
+          this.#shared.delete(text);
+          this.#used -= shared.bytes;
+        }
         held.clear();
       },
     };
-  }
-
-  #letGo(text: object): void {
-    const shared = this.#shared.get(text)!;
-    shared.holders -= 1;
-    if (shared.holders > 0) return;
-    this.#shared.delete(text);
-    this.#used -= shared.bytes;
   }
 }
 

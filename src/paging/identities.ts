@@ -1,5 +1,3 @@
-const TWO_32 = 2 ** 32;
-
 /**
  * Hashes an identity to a 53-bit number (cyrb53): a walk and its index keep these instead of the strings. Two identities
  * have the same hash with a chance of about 1 in 10^16, any two of a million with 1 in 18,000.
@@ -14,7 +12,7 @@ export function identityHash(identity: string): number {
   }
   a = Math.imul(a ^ (a >>> 16), 0x85ebca6b) ^ Math.imul(b ^ (b >>> 13), 0xc2b2ae35);
   b = Math.imul(b ^ (b >>> 16), 0x85ebca6b) ^ Math.imul(a ^ (a >>> 13), 0xc2b2ae35);
-  return (b & 0x1fffff) * TWO_32 + (a >>> 0);
+  return (b & 0x1fffff) * 2 ** 32 + (a >>> 0);
 }
 
 /** The hashed ids of the records of one page. */

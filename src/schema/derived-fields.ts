@@ -1,12 +1,5 @@
 import { astFromArg, astFromType } from '@graphql-tools/utils';
-import {
-  getNullableType,
-  GraphQLList,
-  isNonNullType,
-  Kind,
-  print,
-  type GraphQLSchema,
-} from 'graphql';
+import { GraphQLList, isNonNullType, Kind, print, type GraphQLSchema } from 'graphql';
 import {
   objectTypesOf,
   type Adapter,
@@ -105,16 +98,15 @@ function entitiesField(entities: readonly Entity[], parent: string): DerivedFiel
 }
 
 function recordField(entity: Entity, parent: string): DerivedField {
-  const { type, idType, lookup } = entity;
+  const { type, idType } = entity;
   const name = entity.field!;
-  const serviceId = lookup?.kind === 'id' ? getNullableType(lookup.argument.type) : idType;
   const sdl = `
   """
   ${describeLookup(entity)}
   """
   ${name}(
     """The id, as the service returns it."""
-    id: ${String(serviceId)}!
+    id: ${idType.name}!
   ): ${type.name}`;
   return { kind: 'record', parent, name, entity, reads: placesOfLookup(entity, parent), sdl };
 }

@@ -12,6 +12,7 @@ import {
   type GraphQLCompositeType,
   type GraphQLField,
   type GraphQLInterfaceType,
+  type GraphQLLeafType,
   type GraphQLNamedType,
   type GraphQLObjectType,
   type GraphQLOutputType,
@@ -159,8 +160,8 @@ export interface ByIdField {
 /** A type whose records have ids, so that other subgraphs can refer to them. */
 export interface Entity {
   readonly type: GraphQLObjectType;
-  /** The type of its `id`, without non-null. */
-  readonly idType: GraphQLOutputType;
+  /** The type of its ids as the service takes them, without non-null. */
+  readonly idType: GraphQLLeafType;
   /** Undefined if a record cannot be found by its id. */
   readonly lookup: EntityLookup | undefined;
   /** The derived field of Query that returns one record; undefined if the upstream has one, or the name is taken. */

@@ -4,6 +4,7 @@ import {
   isLeafType,
   isRequiredArgument,
   type GraphQLArgument,
+  type GraphQLLeafType,
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
@@ -149,7 +150,8 @@ export function deriveEntities(
       },
       why: isTaken ? [why, clash] : [why],
     });
-    return { type, idType: getNullableType(idOf(type)!.type), lookup, field };
+    const { type: idType } = byId?.argument ?? idOf(type)!;
+    return { type, idType: getNullableType(idType) as GraphQLLeafType, lookup, field };
   });
 }
 
