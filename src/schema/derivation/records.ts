@@ -123,13 +123,20 @@ export function deriveEntities(
 ): readonly Entity[] {
   const query = schema.getQueryType()!;
   const lists = adapters.filter(({ reach }) => !reach);
+  // A walk remembers records by what identifies them.
+  const searchable = lists.filter(
+    ({ filters, identity }) => !filters.some(isRequiredArgument) && identity === 'id',
+  );
   const taken = new Set([
     ...Object.keys(query.getFields()),
     ...lists.flatMap(({ all, connection }) => [all?.field, connection?.field]),
   ]);
   return identifiedTypes(schema).map((type) => {
     const byId = found.get(type);
-    const adapter = byId ? undefined : listOf(schema, type, lists);
+    const having = searchable.filter(({ nodeType }) =>
+      objectTypesOf(schema, nodeType).includes(type),
+    );
+    const adapter = byId ? undefined : bestOf(having, ({ nodeType }) => nodeType === type);
     const lookup: EntityLookup | undefined = byId ?? (adapter && { kind: 'list', adapter });
     const name = names.rootField(fieldName(names.unprefixed(type.name)));
     const isDerived = adapter !== undefined || byId?.result !== undefined;
@@ -166,19 +173,4 @@ function identifiedTypes(schema: GraphQLSchema): GraphQLObjectType[] {
   return objectTypesIn(schema).filter(
     (type) => !roots.includes(type) && idOf(type)?.args.length === 0,
   );
-}
-
-/** A walk remembers records by what identifies them, so only lists that are identified by `id` are used. */
-function listOf(
-  schema: GraphQLSchema,
-  type: GraphQLObjectType,
-  adapters: readonly Adapter[],
-): Adapter | undefined {
-  const usable = adapters.filter(
-    ({ nodeType, filters, identity }) =>
-      objectTypesOf(schema, nodeType).includes(type) &&
-      !filters.some(isRequiredArgument) &&
-      identity === 'id',
-  );
-  return bestOf(usable, ({ nodeType }) => nodeType === type);
 }
