@@ -148,11 +148,10 @@ test('a known list with offset cursors is returned whole although many of the re
 test('a known list with offset cursors is no stalled one where records in front come after others went', async () => {
   const world = new World(300, { kind: 'position', limit: 20 });
   await world.drain();
-  const changes = [
-    { change: { do: 'remove', at: 0, count: 20 } as const, after: 14 },
-    { change: { do: 'insert', at: 0, count: 60 } as const, after: 15 },
-  ];
-  expect((await world.walk(undefined, { changes })).error).toBeUndefined();
+  const gone = { change: { do: 'remove', at: 0, count: 20 }, after: 14 } as const;
+  const come = { change: { do: 'insert', at: 0, count: 60 }, after: 15 } as const;
+  const { error } = await world.walk(undefined, { changes: [gone, come] });
+  expect(error).toBeUndefined();
 });
 
 test('a walk that fails, or whose reader leaves, keeps the known index of its list', async () => {

@@ -118,11 +118,9 @@ test('no attempt begins later than 30 s after the first, however long the others
     clock.jump(ms);
   };
   const { elapsed, now, timer } = clock;
+  const attempts = retry({ elapsed, now, timer, sleep }, () => 1);
   const error = codedError('UPSTREAM_UNREACHABLE', 'No.');
-  const send = retry(
-    { elapsed, now, timer, sleep },
-    () => 1,
-  )(async () => {
+  const send = attempts(async () => {
     begun.push(elapsed() - start);
     clock.jump(6_000);
     return { kind: 'failure', isTemporary: true, retryAfterMs: 7_000, error };
