@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { limitedTo, Queue } from '../src/queue.ts';
+import { Queue } from '../src/queue.ts';
 import { ManualClock } from './support/random/manual-clock.ts';
 
 test('owners take turns, and one whose entry leaves keeps its place', async () => {
@@ -23,30 +23,4 @@ test('owners take turns, and one whose entry leaves keeps its place', async () =
   // Those who no longer wait have no share.
   for (const entry of ['a4', 'b2', 'b3']) void wait(entry);
   expect([queue.isFull('a', 3), queue.isFull('b', 3)]).toEqual([false, true]);
-});
-
-test('no more work is done at a time than there are slots, in order, and a failure frees its slot', async () => {
-  const limited = limitedTo(2);
-  const begun: string[] = [];
-  const gates = new Map<string, PromiseWithResolvers<void>>();
-  const run = (name: string) =>
-    limited(() => {
-      begun.push(name);
-      gates.set(name, Promise.withResolvers());
-      return gates.get(name)!.promise;
-    });
-  const outcomes = Promise.allSettled(['1', '2', '3', '4'].map(run));
-  expect(begun).toEqual(['1', '2']);
-  gates.get('1')!.reject(new Error('failed'));
-  await setImmediate();
-  expect(begun).toEqual(['1', '2', '3']);
-  for (const name of ['2', '3', '4']) {
-    gates.get(name)!.resolve();
-    await setImmediate();
-  }
-  expect(begun).toEqual(['1', '2', '3', '4']);
-  const failed = (await outcomes).map(({ status }) => status === 'rejected');
-  expect(failed).toEqual([true, false, false, false]);
-  void ['5', '6', '7'].map(run);
-  expect(begun.slice(4)).toEqual(['5', '6']);
 });

@@ -163,21 +163,21 @@ function startTotals() {
   return { clock, known, renewals, of };
 }
 
-describe('totals', () => {
-  test('are renewed once for all who ask, and neither kept nor renewed after a mutation', () => {
-    const { clock, known, renewals, of } = startTotals();
-    const kept = ['a', 'b'].map((list) => known.begin(list));
-    // They are as old as their walks.
-    clock.jump(5 * MINUTE);
-    for (const keep of kept) keep(1, undefined);
-    const before = known.begin('a');
-    ['a', 'a', 'b'].forEach(of);
-    expect(renewals.map(({ list }) => list)).toEqual(['a', 'b']);
-    known.forget();
-    before(3, undefined);
-    expect(of('a')).toBeUndefined();
-    expect(renewals.map(({ signal }) => signal.aborted)).toEqual([true, true]);
-  });
+test('totals are renewed once for all who ask, and those of walks before a mutation neither kept nor renewed', () => {
+  const { clock, known, renewals, of } = startTotals();
+  const kept = ['a', 'b'].map((list) => known.begin(list));
+  // They are as old as their walks.
+  clock.jump(5 * MINUTE);
+  for (const keep of kept) keep(1, undefined);
+  const before = known.begin('a');
+  ['a', 'a', 'b'].forEach(of);
+  expect(renewals.map(({ list }) => list)).toEqual(['a', 'b']);
+  known.forget();
+  before(3, undefined);
+  expect(of('a')).toBeUndefined();
+  expect(renewals.map(({ signal }) => signal.aborted)).toEqual([true, true]);
+  known.begin('a')(2, undefined);
+  expect(of('a')).toBe(2);
 });
 
 describe('where adapters.json names the count of a page', () => {

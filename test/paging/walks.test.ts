@@ -247,18 +247,16 @@ const knownLists = (maxIds: number) =>
 const keep = (known: KnownLists, list: string, pages: number) =>
   known.begin(list)(0, indexWith(pages));
 
-describe('the indexes of lists', () => {
-  test('stay within INDEX_MAX_IDS: the least recently used is dropped, and a longer list has none', () => {
-    const known = knownLists(1_000);
-    for (const list of ['a', 'b', 'c']) keep(known, list, 5);
-    known.indexOf('a');
-    for (const list of ['d', 'e']) keep(known, list, 5);
-    const kept = ['a', 'b', 'c', 'd', 'e'].filter((list) => known.indexOf(list));
-    expect(kept).toEqual(['a', 'd', 'e']);
-    keep(known, 'long', 30);
-    expect(known.indexOf('long')).toBeUndefined();
-    const none = knownLists(0);
-    keep(none, 'a', 1);
-    expect(none.indexOf('a')).toBeUndefined();
-  });
+test('the indexes of lists stay within INDEX_MAX_IDS: the least recently used is dropped, and a longer list has none', () => {
+  const known = knownLists(1_000);
+  for (const list of ['a', 'b', 'c']) keep(known, list, 5);
+  known.indexOf('a');
+  for (const list of ['d', 'e']) keep(known, list, 5);
+  const kept = ['a', 'b', 'c', 'd', 'e'].filter((list) => known.indexOf(list));
+  expect(kept).toEqual(['a', 'd', 'e']);
+  keep(known, 'long', 30);
+  expect(known.indexOf('long')).toBeUndefined();
+  const none = knownLists(0);
+  keep(none, 'a', 1);
+  expect(none.indexOf('a')).toBeUndefined();
 });

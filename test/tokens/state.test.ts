@@ -50,27 +50,25 @@ const refusedOnce = after(claimed, NOON + HOUR, end('a', REFUSED));
 const refusedAgain = after(refusedOnce, EXPIRY + 5_000, claimOf('b', 2), end('b', REFUSED));
 const replacing = importOf('new', true)(state, NOON).next!;
 
-describe('when a refresh token is due', () => {
-  const short = { ...state.pair, refreshTokenExpiresIn: 3_600 };
+const shortLived = { ...state.pair, refreshTokenExpiresIn: 3_600 };
 
-  test.each<[when: string, state: State, due: number, now?: number]>([
-    ['at two thirds of the life', state, TWO_THIRDS],
-    [
-      'at two thirds of its own life, if that is shorter',
-      { ...state, pair: short },
-      NOON + HOUR / 1.5,
-      NOON,
-    ],
-    ['at once after an import', imported(), 0],
-    ['at the expiry where the service refuses earlier', { ...state, refusesEarly: true }, EXPIRY],
-    ['5 minutes before the expiry while it is uncertain', uncertain, LAST_MINUTES],
-    ['not while a claim of another process lives', claimed, LAST_MINUTES],
-    ['5 s after the expiry once it was refused', refusedOnce, EXPIRY + 5_000],
-    ['a minute after the second refusal', refusedAgain, EXPIRY + 5_000 + MINUTE, EXPIRY + 5_000],
-    ['not before the service wants it', { ...state, notBefore: EXPIRY }, EXPIRY, EXPIRY - MINUTE],
-  ])('%s', (_when, given, due, now = NOON + HOUR) => {
-    expect(dueAt(given, now)).toBe(due);
-  });
+test.each<[when: string, state: State, due: number, now?: number]>([
+  ['at two thirds of the life', state, TWO_THIRDS],
+  [
+    'at two thirds of its own life, if that is shorter',
+    { ...state, pair: shortLived },
+    NOON + HOUR / 1.5,
+    NOON,
+  ],
+  ['at once after an import', imported(), 0],
+  ['at the expiry where the service refuses earlier', { ...state, refusesEarly: true }, EXPIRY],
+  ['5 minutes before the expiry while it is uncertain', uncertain, LAST_MINUTES],
+  ['not while a claim of another process lives', claimed, LAST_MINUTES],
+  ['5 s after the expiry once it was refused', refusedOnce, EXPIRY + 5_000],
+  ['a minute after the second refusal', refusedAgain, EXPIRY + 5_000 + MINUTE, EXPIRY + 5_000],
+  ['not before the service wants it', { ...state, notBefore: EXPIRY }, EXPIRY, EXPIRY - MINUTE],
+])('a refresh token is due %s', (_when, given, due, now = NOON + HOUR) => {
+  expect(dueAt(given, now)).toBe(due);
 });
 
 describe('a claim', () => {
