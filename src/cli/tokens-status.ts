@@ -53,7 +53,7 @@ function factsOf(state: State, now: number): readonly Fact[] {
     // A refresh token that the service refuses has no life left.
     ['Refresh token', left(lost ? 0 : endsAt(state) - now)],
     ['Last refresh', imported ? 'never' : iso(savedAt)],
-    ['Refused', refusals > 0 && `${refusals} ×: too early, or spent`],
+    ['Refusals', refusals > 0 && `${refusals}: too early, or spent`],
     ['Too early', refusesEarly && 'any refresh before the access token has expired'],
     ['Under way', isLive(claim, now) && underWay(claim!)],
   ];

@@ -28,7 +28,7 @@ import { present, withHeldTokens, type HeldTokens } from './tokens-store.ts';
  * Imports a token set and exchanges it at once: that ends the link, starts both lifetimes, and shows any problem while
  * the operator watches.
  *
- * @param source the one-time link or the JSON behind it, or `-` for a standard input with one of them
+ * @param source the one-time link, or `-` for a standard input with it, or with the JSON behind it
  */
 export async function tokensImport(
   source: string,
@@ -62,6 +62,9 @@ export async function tokensImport(
 const NEW_LINK =
   'For another one, have an administrator make a new token in the personal account, and import its link.';
 
+const NO_LINK =
+  'What was given is no link that begins with https://. Give the whole link, or its JSON with `tokens import - < file`. Nothing was changed.';
+
 const LINK = /^https?:\/\/\S+$/i;
 
 async function readSource(
@@ -69,8 +72,13 @@ async function readSource(
   tokens: HeldTokens,
   { stdin, stop }: Terminal,
 ): Promise<Pair> {
-  const text = (source === '-' ? await textOf(addAbortSignal(stop, stdin)) : source).trim();
-  if (!LINK.test(text)) return readTokenSet(text);
+  const isGiven = source !== '-';
+  const text = (isGiven ? source : await textOf(addAbortSignal(stop, stdin))).trim();
+  if (!LINK.test(text)) {
+    // Not shown: it may be the JSON, which must not be an argument, or the link without its beginning.
+    if (isGiven) throw new OperatorMistake(NO_LINK);
+    return readTokenSet(text);
+  }
   const { config, http, serviceUrl: recruitingUrl } = tokens;
   if (!isSecureUrl(text)) {
     throw new OperatorMistake(
@@ -205,7 +213,7 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
     print(
       trouble
         ? causeOf(trouble, state)
-        : `The service has refused the refresh token ${refusals} ×: too early, or spent.`,
+        : 'The service has refused the refresh token: too early, or spent.',
     );
     if (await saveKeptAnswer(tokens, state)) return;
     const verdict = await service.check(state.pair.accessToken);

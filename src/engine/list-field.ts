@@ -113,8 +113,8 @@ export class ListField implements NestedFiller {
     const selection = this.#pages.nameWith(call.variables.sent);
     const name = isStream ? undefined : JSON.stringify([list.name, selection, position, limit]);
     const pages = this.#walk(this.#pages, list, call, { name, position, limit });
-    const { drainBudget: budget } = call;
-    return drain(pages, { limit, budget, toCursor: cursorsOf(list.nameInCursors) });
+    const { drainBudget: budget, signal } = call;
+    return drain(pages, { limit, budget, signal, toCursor: cursorsOf(list.nameInCursors) });
   }
 
   /** Walks a nested list, or, together with equal walks and in its turn, a list of the root. */

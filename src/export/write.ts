@@ -147,7 +147,7 @@ interface ExportFileOptions {
 export function toFile({ path, format, begun, resume, force }: ExportFileOptions): Target {
   const part = `${path}.part`;
   const state = `${part}.db`;
-  const { database, written } = openState(state);
+  const { database, written } = openState(state, force);
   let hasPages = written.length > 0;
   const close = () => {
     database.close();
@@ -184,39 +184,66 @@ export function toFile({ path, format, begun, resume, force }: ExportFileOptions
     earlier: hasPages
       ? written.map((row) => ({ ...row, ids: JSON.parse(String(row['ids'])) }) as WrittenPage)
       : [],
-    append: async (lines, { ids, faults, after }) => {
-      insert.run(begun, lines, JSON.stringify(ids), faults, after);
-      hasPages = true;
-    },
-    finish: async () => {
-      await writeFile(part, wholeText(format.header, database), { mode: OWNER_ONLY, flush: true });
-      await rename(part, path);
-      hasPages = false;
-    },
+    append: (lines, { ids, faults, after }) =>
+      writing(path, async () => {
+        insert.run(begun, lines, JSON.stringify(ids), faults, after);
+        hasPages = true;
+      }),
+    finish: () =>
+      writing(path, async () => {
+        const lines = wholeText(format.header, database);
+        await writeFile(part, lines, { mode: OWNER_ONLY, flush: true });
+        await rename(part, path);
+        hasPages = false;
+      }),
     close,
   };
 }
 
 const OWNER_ONLY = 0o600;
+const SQLITE_BUSY = 5;
 
-/** Opens the state of the export to a file, and locks it: SQLite gives the lock back when the process ends. */
-function openState(state: string) {
+/**
+ * Opens the state of the export to a file, and locks it: SQLite gives the lock back when the process ends.
+ *
+ * @param force whether one that cannot be read may be replaced
+ */
+function openState(state: string, force: boolean) {
   try {
-    closeSync(openSync(state, 'a', OWNER_ONLY));
-    const database = new DatabaseSync(state, { timeout: 0 });
-    database.exec(`
-      PRAGMA locking_mode = EXCLUSIVE;
-      BEGIN EXCLUSIVE;
-      CREATE TABLE IF NOT EXISTS written
-        (begun TEXT, lines TEXT, ids TEXT, faults INTEGER, after TEXT);
-      COMMIT`);
-    const pages = database.prepare('SELECT begun, ids, faults, after FROM written ORDER BY rowid');
-    return { database, written: pages.all() };
+    return opened(state);
   } catch (error) {
+    const { errcode, message } = error as { errcode?: number; message: string };
+    if (force && existsSync(state) && errcode !== SQLITE_BUSY) {
+      removeState(state);
+      return opened(state);
+    }
     throw new OperatorMistake(
-      `${state} cannot be used: ${(error as Error).message}. If another export is writing it, wait for that one; ` +
+      `${state} cannot be used: ${message}. If another export is writing it, wait for that one; ` +
         'otherwise check the disk and the folder, give --output another name, or remove the file.',
     );
+  }
+}
+
+function opened(state: string) {
+  closeSync(openSync(state, 'a', OWNER_ONLY));
+  const database = new DatabaseSync(state, { timeout: 0 });
+  database.exec(`
+    PRAGMA locking_mode = EXCLUSIVE;
+    BEGIN EXCLUSIVE;
+    CREATE TABLE IF NOT EXISTS written
+      (begun TEXT, lines TEXT, ids TEXT, faults INTEGER, after TEXT);
+    COMMIT`);
+  const pages = database.prepare('SELECT begun, ids, faults, after FROM written ORDER BY rowid');
+  return { database, written: pages.all() };
+}
+
+async function writing(path: string, write: () => Promise<void>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    const { message } = error as Error;
+    const advice = 'Check the disk and the folder, or give --output another name.';
+    throw new Error(`${path} cannot be written: ${message}. ${advice}`, { cause: error });
   }
 }
 

@@ -111,7 +111,7 @@ export class Exchange implements CallOrigin {
     this.#ending = undefined;
   }
 
-  /** Called by the transport when the connection has ended; also behind the end of the answer, or of one that is cut off. */
+  /** Called by the transport when the connection has ended; also after the answer has ended or was cut off. */
   leave(): void {
     if (!this.#hasEnded && !this.#isStopped) {
       this.hasLeft = true;

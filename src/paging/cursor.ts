@@ -34,6 +34,7 @@ const PLAIN = /^[\w:-]*$/;
 
 /** The longest cursor that is read, in characters: it has room for two service cursors of 64 KB. */
 const MAX_LENGTH = 262_144;
+const MAX_PAGE_SIZE = 1_000_000;
 
 /**
  * Returns the function that encodes the cursors of records, which takes about a microsecond for each.
@@ -97,7 +98,7 @@ export function decodeCursor(list: string, cursor: string | null | undefined): P
 }
 
 const CURSOR_OR_ID = v.nullable(v.string());
-const COUNT = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
+const COUNT = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(MAX_PAGE_SIZE));
 const FIELDS = v.pipe(
   // List, after, end, size, offset, id.
   v.strictTuple([v.string(), CURSOR_OR_ID, CURSOR_OR_ID, COUNT, COUNT, CURSOR_OR_ID]),

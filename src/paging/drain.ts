@@ -13,6 +13,8 @@ interface DrainOptions {
   /** The number of records to return; undefined: all. */
   readonly limit: number | undefined;
   readonly budget: DrainBudget;
+  /** Aborted when the caller leaves. */
+  readonly signal: AbortSignal;
   /** Makes the `resumeAfter` of the errors. */
   readonly toCursor: (place: Place) => string;
 }
@@ -26,7 +28,7 @@ interface DrainOptions {
  */
 export async function* drain<R>(
   pages: AsyncIterable<WalkedPage<R>>,
-  { limit = Infinity, budget, toCursor }: DrainOptions,
+  { limit = Infinity, budget, signal, toCursor }: DrainOptions,
 ): WalkedPages<R> {
   if (limit === 0) return;
   let drained = 0;
@@ -43,6 +45,7 @@ export async function* drain<R>(
       if (count < wanted) throw limitExceeded(budget.max);
     }
   } catch (error) {
+    if (signal.aborted) throw error;
     throw drained === 0
       ? causeOf(error)
       : interrupted(error, { drained, resumeAfter: toCursor(end!) });

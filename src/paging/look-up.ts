@@ -1,6 +1,13 @@
 import { codedError } from '../errors.ts';
 import { identityHash } from './identities.ts';
-import { causeOf, CursorRefusedError, idOf, placesOf, type Place } from './page.ts';
+import {
+  causeOf,
+  CursorRefusedError,
+  idOf,
+  PageFailedError,
+  placesOf,
+  type Place,
+} from './page.ts';
 import { positionsIn, type IndexedPage } from './page-index.ts';
 import { readPage } from './page-size.ts';
 import type { SharedWalks, WalkReader } from './shared-walk.ts';
@@ -63,7 +70,7 @@ export class LookUps {
   /**
    * @param ids identities (`Type:id`)
    * @returns the ids that were found or failed. The others do not exist
-   * @throws the abort reason of the caller
+   * @throws what `fetchPage` throws, other than CursorRefusedError and PageFailedError
    */
   async find<R>(
     list: LookUpList<R>,
@@ -75,7 +82,7 @@ export class LookUps {
     const isComplete = list.known.isComplete(list.name);
     if (index) {
       await lookUp.readAround(index);
-      await lookUp.read([{ after: null, hashes: [] }, index.at(-1)!]);
+      await lookUp.read([index.at(-1)!, { after: null, hashes: [] }]);
     }
     await lookUp.readAround(this.#walked.get(list.name) ?? []);
     const { missing, results } = lookUp;
@@ -201,7 +208,9 @@ class LookUp<R> {
         after = page.endCursor;
       }
     } catch (error) {
-      if (!(error instanceof CursorRefusedError)) read.failure = { error: causeOf(error) };
+      if (error instanceof CursorRefusedError) return;
+      if (!(error instanceof PageFailedError)) throw error;
+      read.failure = { error: causeOf(error) };
     }
   }
 }

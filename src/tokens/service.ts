@@ -200,7 +200,7 @@ export function readTokenSet(text: string): Pair {
   if (pair) return pair;
   throw new Error(
     'This is not a token set (JSON in UTF-8, with access_token and refresh_token). Give the link, which begins with https://, or ' +
-      'with `tokens import - < file` the whole text that it shows in a browser, not the page itself.',
+      'the whole text that it shows in a browser, not the page itself.',
   );
 }
 

@@ -102,7 +102,9 @@ test('an exchange goes through HTTPS_PROXY to a service with a certificate of NO
     HTTPS_PROXY: proxy.host,
     NODE_EXTRA_CA_CERTS: certificate.path,
   };
-  const { code, stdout, stderr } = await runProgram(['tokens', 'import', pair('made-up')], { env });
+  writeFileSync(file('set'), pair('made-up'));
+  const under = ['sh', '-c', `exec "$0" "$@" < ${file('set')}`];
+  const { code, stdout, stderr } = await runProgram(['tokens', 'import', '-'], { env, under });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain('generation 2 is in use');
   expect(arrived).toEqual([

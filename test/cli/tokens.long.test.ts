@@ -87,7 +87,7 @@ function reportIn(text: string) {
     state: fact('State'),
     generation: number('Generation'),
     lastRefresh: fact('Last refresh'),
-    refusals: number('Refused'),
+    refusals: number('Refusals'),
     refusesEarly: fact('Too early') !== undefined,
     troubles: Array.from(text.matchAll(/^ {2}(\w+): /gm), ([, trouble]) => trouble),
   };
@@ -166,7 +166,8 @@ const CAUSES = {
   },
   'a spent set, with --replace': () => ({ args: ['-', '--replace'], stdin: [MADE_UP] }),
   'a link over plain http': () => ofLink('http://a.test/a-secret-path'),
-  'what is neither a link nor JSON': () => ofLink('a.test/a-secret-path'),
+  'what is neither a link nor JSON': () => ofText('a.test/a-secret-path'),
+  'the JSON as an argument': () => ofLink(MADE_UP),
   'a foreign link': () => ofText(OF_ANOTHER),
   // Surroundings
   'no RECRUITING_URL': () => ({ env: { RECRUITING_URL: '' } }),
@@ -379,6 +380,7 @@ test.each<Row>([
   ['import', 'a token that was here, with --replace', /already seen .*new token/, kept(1)],
   ['import', 'a spent set, with --replace', /withdrawn: .*For another one/, fails(3, AS_BEFORE)],
   ['import', 'a link over plain http', /https:\/\//, kept(2)],
+  ['import', 'the JSON as an argument', /is no link.*`tokens import - < file`/, kept(2)],
   ['import', 'what is neither a link nor JSON', /not a token set.*begins with https/, kept(1)],
   ['import', 'a foreign link', /RECRUITING_URL is .*TOKEN_LINK_ORIGIN=/s, kept(2)],
   ['status', 'nothing', IN_FULL, ok(1, 2)],
@@ -390,7 +392,7 @@ test.each<Row>([
   ['status', 'an emergency file of a pair that is saved', HAS_NO_FILE, ok(1, 2)],
   ['status', 'an emergency file of another store', HAS_NO_FILE, ok(1, 2)],
   ['status', 'the exchange of another process', /Under way +host\/1 began/, ok(1, 2)],
-  ['status', 'a refusal of revoked tokens', /Refused +1 ×: too early, or/, ok(2, 2)],
+  ['status', 'a refusal of revoked tokens', /Refusals +1: too early, or/, ok(2, 2)],
   [
     'status',
     'a move',
@@ -424,7 +426,12 @@ test.each<Row>([
     /once more …\nThe refresh token does not.*tokens import/,
     lost(3),
   ],
-  ['recover', 'a refusal of revoked tokens', /1 ×: [^]*--replace/, fails(3, { refusals: 2 })],
+  [
+    'recover',
+    'a refusal of revoked tokens',
+    /refused the refresh token: too early[^]*--replace/,
+    fails(3, { refusals: 2 }),
+  ],
   ['recover', 'a lost set', /not work any more.*\n.*once more …\n.*nothing was lost/, ok(2, 3)],
   ['recover', 'an answer with a pair', /answer .* is kept, and .* nothing was lost/, ok(2, 3)],
   [

@@ -53,6 +53,7 @@ test.each([
   ['an offset outside of its page', 3, ['letters', null, null, 1, 1, null]],
   ['a negative offset', 3, ['letters', null, null, 1, -1, null]],
   ['a size that is no integer', 3, ['letters', null, null, 1.5, 0, null]],
+  ['a page of more than a million records', 3, ['letters', null, null, 1e7, 0, null]],
   ['a cursor that is no string', 3, ['letters', 1, null, 1, 0, null]],
   ['an id that is no string', 3, ['letters', null, null, 1, 0, {}]],
   ['no array', 3, { list: 'letters' }],

@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { parse } from 'graphql';
 import { describe, expect, test, vi } from 'vitest';
 import { OperatorError } from '../../src/errors.ts';
 import { drain } from '../../src/paging/drain.ts';
@@ -25,7 +26,7 @@ test.each([new Error('secret'), new OperatorError('TOKENS_LOST', 'secret')])(
     };
     const budget = { max: 1_000, left: 1_000 };
     const { error } = await recordsOf(
-      drain(pages, { limit: undefined, budget, toCursor: String }),
+      drain(pages, { limit: undefined, budget, signal, toCursor: String }),
       (failure) => failure,
     );
     expect(error).toMatchObject({ extensions: { drained: 3 } });
@@ -82,6 +83,15 @@ test('a drain whose caller left before it began ends without an error, and nothi
   await Promise.allSettled([gateway.ask('{ allPersons { id } }', {}, left)]);
   await setImmediate();
   expect(gateway.service.received).toHaveLength(0);
+});
+
+test('a drain that its program ends is cancelled: it is not said that a page could not be read', async () => {
+  await using world = await startGatewayOverService({ persons: 300 });
+  const leaving = new AbortController();
+  world.service.answer(honest, async () => leaving.abort());
+  const drained = { document: parse('{ allPersons { id } }'), signal: leaving.signal };
+  const result = await world.gateway.executor(drained);
+  expect(JSON.stringify(result)).toContain('was cancelled by its caller');
 });
 
 describe('a shared walk', () => {

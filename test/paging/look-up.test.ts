@@ -41,6 +41,17 @@ test('a record that was pushed out of its page behind a walk is found by another
   expect(await world.find([435])).toEqual([435]);
 });
 
+test('a record that came to the end of a list of one page is found where its own pages are smaller', async () => {
+  const world = new World(30);
+  await world.drain();
+  world.service.apply({ do: 'insert', at: 30, count: 1 });
+  const fetchPage: FetchPage<Serials> = (after, first) =>
+    world.fetchPage(after, Math.min(20, first));
+  expect(await world.find([30], { list: { ...world.list, fetchPage } })).toEqual([30]);
+});
+
+const refused = () => Promise.reject(new Error('The budget is used up.'));
+
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => from + at);
 
 describe('the requests of lookups', () => {
@@ -53,6 +64,9 @@ describe('the requests of lookups', () => {
     world.clock.jump(MISSING_MS - 1);
     // The first and the last page.
     expect(await world.costOf(() => world.find([950]))).toBe(2);
+    await expect(
+      world.find([950], { list: { ...world.list, fetchPage: refused } }),
+    ).rejects.toThrow('used up');
     world.service.apply({ do: 'insert', at: 250, count: 1 });
     expect(await world.find([500])).toEqual([undefined]);
     world.known.forget();

@@ -41,9 +41,9 @@ async function take() {
   const text = field.value.trim().replace(/^bearer +/i, '');
   delete credential.authorization;
   delete credential['x-api-key'];
-  // The browser does not send a header with other characters at all. Every JWT begins with {".
+  // The browser does not send a header with other characters at all.
   const isHeader = /^[!-~]*$/.test(text);
-  if (isHeader && text.startsWith('eyJ')) credential.authorization = 'Bearer ' + text;
+  if (isHeader && /^[^.]+[.][^.]+[.][^.]+$/.test(text)) credential.authorization = 'Bearer ' + text;
   else if (isHeader) credential['x-api-key'] = text;
   const headers = { ...credential, 'content-type': 'application/json' };
   const body = JSON.stringify({ query: '{ __typename }' });
