@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { CriticalityLevel, diff, DiffRule } from '@graphql-inspector/core';
+import { CriticalityLevel, diff } from '@graphql-inspector/core';
 import { buildSchema, lexicographicSortSchema, printSchema, type GraphQLSchema } from 'graphql';
 import { withAdditions } from '../additions/with-additions.ts';
 import { systemClock } from '../clock.ts';
@@ -68,9 +68,7 @@ export async function schemaCheck(_options: object, terminal: Terminal): Promise
   try {
     const { schema } = readSnapshot(readSnapshotFile(schemaPath), schemaPath);
     const { live, host } = await liveSchema(terminal);
-    const changes = await diff(comparable(schema), comparable(live.schema), [
-      DiffRule.simplifyChanges,
-    ]);
+    const changes = await diff(comparable(schema), comparable(live.schema));
     const lines = KINDS.flatMap(([level, kind]) =>
       changes
         .filter(({ criticality }) => criticality.level === level)

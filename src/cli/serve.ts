@@ -23,7 +23,7 @@ export async function serve(_options: object, terminal: Terminal): Promise<void>
   await listenAdmin(gateway.metrics, setup);
   const { host, port } = config;
   const onFull = () => log.warn(TOO_MANY_CONNECTIONS);
-  const server = await listen(gateway.handler, { host, port, onFull }).catch(at('PORT'));
+  const server = await listen(gateway.handler, { host, port, onFull }).catch(at('HOST or PORT'));
   parts.defer(() => server.close());
   announce(server.url, setup, terminal);
   await stopped(stop);
@@ -82,14 +82,16 @@ async function listenAdmin(metrics: Registry, { config, log, parts }: Setup): Pr
       response.writeHead(500).end();
     }
   };
-  const admin = await listen(handler, { host, port, maxConnections: 64 }).catch(at('ADMIN_PORT'));
+  const admin = await listen(handler, { host, port, maxConnections: 64 }).catch(
+    at('ADMIN_HOST or ADMIN_PORT'),
+  );
   parts.defer(() => admin.close());
   log.info({ url: `${admin.url}/metrics` }, 'metrics');
 }
 
-/** Names the setting of an address that cannot be used. */
-function at(setting: string): (error: Error) => never {
+/** Names the settings of an address that cannot be used. */
+function at(settings: string): (error: Error) => never {
   return (error) => {
-    throw new Error(`${error.message}. Change ${setting}.`, { cause: error });
+    throw new Error(`${error.message}. Change ${settings}.`, { cause: error });
   };
 }

@@ -37,7 +37,10 @@ function levelOf(state: State | null, troubles: readonly Trouble[]) {
   if (state?.movedTo != null) return ['MOVED to another store', 2] as const;
   if (troubles.includes('missing')) return ['MISSING', 2] as const;
   if (troubles.includes('lost')) return ['LOST', 2] as const;
-  return troubles.length > 0 ? (['needs attention', 1] as const) : (['healthy', 0] as const);
+  const isRefused = state !== null && state.refusals > 0;
+  return troubles.length > 0 || isRefused
+    ? (['needs attention', 1] as const)
+    : (['healthy', 0] as const);
 }
 
 /** A fact that does not apply has no value. */
@@ -53,7 +56,11 @@ function factsOf(state: State, now: number): readonly Fact[] {
     // A refresh token that the service refuses has no life left.
     ['Refresh token', left(lost ? 0 : endsAt(state) - now)],
     ['Last refresh', imported ? 'never' : iso(savedAt)],
-    ['Refusals', refusals > 0 && `${refusals}: too early, or spent`],
+    [
+      'Refusals',
+      refusals > 0 &&
+        `${refusals}: too early, or spent. It is sent once more when the access token has ended`,
+    ],
     ['Too early', refusesEarly && 'any refresh before the access token has expired'],
     ['Under way', isLive(claim, now) && underWay(claim!)],
   ];

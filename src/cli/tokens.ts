@@ -118,9 +118,11 @@ async function finishImport(tokens: HeldTokens, { clock }: Terminal): Promise<vo
       `It was not refreshed yet. ${earlyOrSpent(state, now)} Until then the link works: keep it secret.`,
     );
   } else {
+    const next = troubleIn(holder, ['uncertain'])
+      ? ''
+      : ' Without a gateway, run `tokens refresh`.';
     throw new Error(
-      `The set is in the store, but was not refreshed yet: ${refreshed.message} Without a gateway, run ` +
-        '`tokens refresh`. Do not import it again.',
+      `The set is in the store, but was not refreshed yet: ${refreshed.message}${next} Do not import it again.`,
     );
   }
 }

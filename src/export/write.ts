@@ -146,13 +146,12 @@ interface ExportFileOptions {
 /** Writes to a file, when everything is written. @throws OperatorMistake */
 export function toFile({ path, format, begun, resume, force }: ExportFileOptions): Target {
   const part = `${path}.part`;
-  const state = `${part}.db`;
-  const { database, written } = openState(state, force);
+  const { database, written } = openState(part, force);
   let hasPages = written.length > 0;
   const close = () => {
     database.close();
     // The state of an export that is whole, or never began, must not prevent the next one.
-    if (!hasPages) removeState(state);
+    if (!hasPages) removeState(part);
   };
   const refuse = (why: string) => {
     close();
@@ -171,13 +170,9 @@ export function toFile({ path, format, begun, resume, force }: ExportFileOptions
   }
   if (resume && hasPages && written[0]!['begun'] !== begun) {
     refuse(
-      `${state} was begun from another source, with other options or with another schema. ` +
+      `${part}.db was begun from another source, with other options or with another schema. ` +
         'Resume it with the same options, or begin anew with --force.',
     );
-  }
-  if (force) {
-    database.exec('DELETE FROM written');
-    hasPages = false;
   }
   const insert = database.prepare('INSERT INTO written VALUES (?, ?, ?, ?, ?)');
   return {
@@ -206,22 +201,26 @@ const SQLITE_BUSY = 5;
 /**
  * Opens the state of the export to a file, and locks it: SQLite gives the lock back when the process ends.
  *
- * @param force whether one that cannot be read may be replaced
+ * @param force whether what another export has left is removed, and a state that cannot be read
  */
-function openState(state: string, force: boolean) {
+function openState(part: string, force: boolean) {
+  const state = `${part}.db`;
   try {
-    return opened(state);
+    const found = opened(state);
+    if (!force || found.written.length === 0) return found;
+    found.database.close();
   } catch (error) {
     const { errcode, message } = error as { errcode?: number; message: string };
-    if (force && existsSync(state) && errcode !== SQLITE_BUSY) {
-      removeState(state);
-      return opened(state);
+    if (!force || errcode === SQLITE_BUSY || !existsSync(state)) {
+      throw new OperatorMistake(
+        `${state} cannot be used: ${message}. If another export is writing it, wait for that one; ` +
+          'otherwise check the disk and the folder, give --output another name, or remove the file.',
+      );
     }
-    throw new OperatorMistake(
-      `${state} cannot be used: ${message}. If another export is writing it, wait for that one; ` +
-        'otherwise check the disk and the folder, give --output another name, or remove the file.',
-    );
   }
+  // Not emptied: on a full disk, SQLite cannot do that.
+  removeState(part);
+  return opened(state);
 }
 
 function opened(state: string) {
@@ -247,9 +246,9 @@ async function writing(path: string, write: () => Promise<void>): Promise<void> 
   }
 }
 
-/** A kill may have left the journal beside it. */
-function removeState(state: string): void {
-  for (const file of [state, `${state}-journal`]) rmSync(file, { force: true });
+/** A kill may have left the journal, and a full disk a part of the file. */
+function removeState(part: string): void {
+  for (const end of ['', '.db', '.db-journal']) rmSync(part + end, { force: true });
 }
 
 function* wholeText(header: string, database: DatabaseSync): Generator<string> {

@@ -40,7 +40,7 @@ export function underWay({ by, until }: Claim): string {
   return (
     `${by} began a refresh at ${iso(until - CLAIM_MS)}, and has not saved its outcome. If its log says \`unsaved\`, repair the disk ` +
     `or the database, and do not stop it. If it has died, its claim ends at ${iso(until)}, and the refresh token is sent once more ` +
-    'then.'
+    'shortly before the access token ends.'
   );
 }
 

@@ -93,7 +93,7 @@ const nowhere = folder.file('nowhere');
 
 /** What cannot be used, with the settings that name it, and the exit code and the message of a start. */
 test.each<[string, () => Record<string, string>, number, RegExp]>([
-  ['another host', () => ({ HOST: '192.0.2.1' }), 1, /EADDRNOTAVAIL.* 192\.0\.2\.1.*PORT/],
+  ['another host', () => ({ HOST: '192.0.2.1' }), 1, /EADDRNOTAVAIL.* 192\.0\.2\.1.*HOST or PORT/],
   ['no schema', () => ({ RECRUITING_SCHEMA: nowhere }), 2, /nowhere cannot be read \(ENOENT\)/],
   ['half a schema', () => schema('type Query {'), 2, /upstream\.graphql, line 1/],
   ['an adapters.json that is cut', () => adapters('{ "fields": '), 2, /adapters\.json is not JSON/],

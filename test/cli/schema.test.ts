@@ -48,6 +48,7 @@ const SAME = /is that of the snapshot/;
 const MORE = /^ {2}additive {3}Field 'email' was added to object type 'P/m;
 const DESCRIBED = /^ {2}additive {3}Object type 'Person' has description 'Some 31m body'/m;
 const LESS = /^ {2}breaking {3}Field 'name' was removed from object/m;
+const RETYPED = /^ {2}breaking {3}Field 'Person.name' changed type/m;
 const HIRED = /^ {2}dangerous {2}Enum value 'HIRED'/m;
 const REFUSED = /refuses introspection/;
 const HIDDEN =
@@ -116,6 +117,7 @@ test.each<Introspection>([
   ['a field more', 'check', changed('name: String', 'name: String, email: String'), 0, MORE],
   ['a description', 'check', changed('type P', '"""Some\u009b31m\nbody""" type P'), 0, DESCRIBED],
   ['a field less', 'check', changed('name: String,', ''), 1, LESS],
+  ['another type, described', 'check', changed('name: String', '"Of it." name: Int'), 1, RETYPED],
   ['a value more that may be answered', 'check', changed('NEW', 'NEW HIRED'), 1, HIRED],
   ['a refusal of introspection', 'check', hidden, 2, HIDDEN],
   ['half a schema', 'check', json({ data: { __schema: null }, errors: [{}] }), 2, REFUSED],

@@ -51,7 +51,7 @@ test('GraphiQL opens with a valid credential, runs an example with it, stores it
   // No header can have an ellipsis.
   expect(await sentWith('rsk_…')).toEqual({});
   expect(await sentWith('Bearer eyJh.eyJz.sig')).toEqual(token);
-  await page.getByText('does not accept this credential').waitFor();
+  await page.getByText('no credential that is valid').waitFor();
   expect(await tabs.count()).toBe(0);
   expect(await sentWith(KEY)).toEqual({ authorization: undefined, key: KEY });
   await page.getByText('Sent with every request of this page').waitFor();

@@ -6,14 +6,6 @@ import { isGraphqlPath } from '../paths.ts';
 import type { Reply } from '../reply.ts';
 import type { Example } from './examples.ts';
 
-const MESSAGES = {
-  missing:
-    'This gateway answers only callers with an API key or a bearer token. Yours stays in the memory of this page.',
-  refused:
-    'The gateway does not accept this credential. Correct it, or ask the operator of the gateway for another.',
-  accepted: 'Sent with every request of this page. Gone when the page is closed or reloaded.',
-};
-
 /**
  * A field above GraphiQL for the caller's credential, which is then sent with the operations of all tabs and with the
  * request for the documentation. A header that is typed into a tab takes precedence.
@@ -24,14 +16,13 @@ const MESSAGES = {
 const BAR = `<div class="bar credential" data-state="missing">
       <label for="credential">Credential</label>
       <input id="credential" type="text" autocomplete="off" autocapitalize="off" spellcheck="false" />
-      <output for="credential">${MESSAGES.missing}</output>
+      <output for="credential">This gateway answers only callers with an API key or a bearer token. Yours stays in the memory of this page.</output>
     </div>`;
 
 /** Starts GraphiQL with the first credential that is accepted, because GraphiQL reads the schema when it starts. */
 const START_WITH_CREDENTIAL = `
 const bar = document.querySelector('.credential');
 const field = bar.querySelector('input');
-const messages = ${JSON.stringify(MESSAGES)};
 let isStarted = false;
 
 field.addEventListener('change', take);
@@ -47,10 +38,15 @@ async function take() {
   else if (isHeader) credential['x-api-key'] = text;
   const headers = { ...credential, 'content-type': 'application/json' };
   const body = JSON.stringify({ query: '{ __typename }' });
-  const { status } = await fetch(location.pathname, { method: 'POST', headers, body });
-  bar.dataset.state = status === 401 ? 'refused' : 'accepted';
-  bar.querySelector('output').textContent = messages[bar.dataset.state];
-  if (status === 401 || isStarted) return;
+  const why = await fetch(location.pathname, { method: 'POST', headers, body })
+    .then((response) => response.json())
+    .then(
+      ({ errors }) => errors?.[0].message,
+      () => 'The gateway does not answer. Try again.',
+    );
+  bar.dataset.state = why === undefined ? 'accepted' : 'refused';
+  bar.querySelector('output').textContent = why ?? 'Sent with every request of this page. Gone when the page is closed or reloaded.';
+  if (why !== undefined || isStarted) return;
   isStarted = true;
   startGraphiql();
 }
