@@ -25,6 +25,11 @@ export async function exportList(field: string, options: ExportOptions, terminal
   const { fields, args, limit = Infinity, output: file = '-' } = options;
   // As for other programs.
   const path = file === '-' ? undefined : file;
+  if (path === undefined && (options.resume || options.force)) {
+    throw new OperatorMistake(
+      '--resume and --force need the file that they are about: give --output.',
+    );
+  }
   const { stop: signal, stdout, stderr, clock } = terminal;
   const say = (message: string): void => void stderr.write(`${message}\n`);
   const start = clock.elapsed();

@@ -24,7 +24,10 @@ export async function tokensStatus(_options: object, terminal: Terminal) {
     ['State', level],
     ['Store', store.description],
     ...(state ? factsOf(state, now) : []),
-    ...waiting.map(({ path }): Fact => ['Emergency file', path]),
+    ...waiting.map((file): Fact => [
+      'Emergency file',
+      'why' in file ? `${file.path}: ${file.why}` : file.path,
+    ]),
   ];
   const lines = facts.flatMap(([name, value]) => (value ? [`  ${name.padEnd(15)} ${value}`] : []));
   const advice = troubles.map((trouble) => `\n  ${trouble}: ${lineOn(trouble, state, STEPS)}`);

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
@@ -8,7 +7,6 @@ import { startService } from '../service/service.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { runHere, serveHere, startHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { listenForTest } from '../support/listening.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
@@ -94,6 +92,7 @@ const nowhere = folder.file('nowhere');
 /** What cannot be used, with the settings that name it, and the exit code and the message of a start. */
 test.each<[string, () => Record<string, string>, number, RegExp]>([
   ['another host', () => ({ HOST: '192.0.2.1' }), 1, /EADDRNOTAVAIL.* 192\.0\.2\.1.*HOST or PORT/],
+  ['another host of metrics', () => ({ ADMIN_HOST: '192.0.2.1' }), 1, /ADMIN_HOST or ADMIN_PORT/],
   ['no schema', () => ({ RECRUITING_SCHEMA: nowhere }), 2, /nowhere cannot be read \(ENOENT\)/],
   ['half a schema', () => schema('type Query {'), 2, /upstream\.graphql, line 1/],
   ['an adapters.json that is cut', () => adapters('{ "fields": '), 2, /adapters\.json is not JSON/],
@@ -143,19 +142,6 @@ test.each<[string, string | undefined, RegExp]>([
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toMatch(/^\/.*\.ts (has (a mistake|mistakes):|cannot be loaded\. Correct)/);
   expect(stderr).toMatch(why);
-});
-
-test('a port that is taken is named', async () => {
-  const PORT = String(await listenForTest(createServer(), '127.0.0.1'));
-  const says = expect.stringContaining(`address already in use 127.0.0.1:${PORT}`);
-  for (const [args, env] of [
-    [[], { PORT }],
-    [[], { ADMIN_PORT: PORT }],
-    [['sandbox', '--port', PORT], {}],
-  ] as const) {
-    const { code, stderr } = await startHere(args, env).ended;
-    expect({ code, stderr }).toEqual({ code: 1, stderr: says });
-  }
 });
 
 test('gateway.config.ts and its packages use the graphql of the gateway, also if another copy is installed beside it', async () => {

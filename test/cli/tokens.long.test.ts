@@ -390,7 +390,7 @@ test.each<Row>([
   ['status', 'a lost set', /State +LOST\n[^]*Refresh token +has ended[^]*lost: /, hasNone('LOST')],
   ['status', 'a lost answer', /uncertain: .*Run `tokens re/, trouble('uncertain', 2)],
   ['status', 'an emergency file', /Emergency file +\/.*unsaved-.*-3\.json/, trouble('unsaved')],
-  ['status', 'a damaged emergency file', /Emergency file +\/.*unsaved-/, trouble('unsaved')],
+  ['status', 'a damaged emergency file', /file +\/.*unsaved-.* is damaged/, trouble('unsaved')],
   ['status', 'an emergency file of a pair that is saved', HAS_NO_FILE, ok(1, 2)],
   ['status', 'an emergency file of another store', HAS_NO_FILE, ok(1, 2)],
   ['status', 'the exchange of another process', /Under way +host\/1 began/, ok(1, 2)],

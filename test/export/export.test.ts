@@ -159,6 +159,7 @@ test.each<[string, string, string, RegExp]>([
     '--output /no/such/folder/x',
     /ENOENT: no such file or directory.* give --output/,
   ],
+  ['persons', 'id', '--resume', /--output/],
   ['persons', 'id', '--url localhost:4000', /begins with http:/],
   ['persons', 'id', '--url elsewhere', /begins with http:/],
 ])('a mistake ends with 2 and a sentence: %s %s %s', async (field, fields, options, sentence) => {
