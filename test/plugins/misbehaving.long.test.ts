@@ -102,22 +102,28 @@ test.each<[string, NonNullable<Plugin['onResponse']>]>([
   }
 });
 
-test('nothing is sent for a caller who leaves while a plugin waits', async () => {
-  const waiting = Promise.withResolvers<void>();
-  const gate = Promise.withResolvers<void>();
-  const onExecute = () => (waiting.resolve(), gate.promise);
-  const gateway = await startWith([{ onExecute }]);
-  const leaving = new AbortController();
-  const left = gateway.ask(PAGE, {}, { headers: { 'x-api-key': READER }, signal: leaving.signal });
-  await waiting.promise;
-  leaving.abort();
-  await expect(left).rejects.toThrow('abort');
-  gate.resolve();
-  await got(gateway, '{ persons(first: 1) { items { id } } }');
-  expect(gateway.service.received).toHaveLength(1);
-  expect(gateway.logged.filter(({ level }) => Number(level) > 30)).toEqual([]);
-  await expectNothingHeld(gateway);
-});
+test.each(['onRequest', 'onExecute'])(
+  'nothing is sent for a caller who leaves while %s of a plugin waits',
+  async (hook) => {
+    const waiting = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    const gateway = await startWith([{ [hook]: () => (waiting.resolve(), gate.promise) }]);
+    const leaving = new AbortController();
+    const left = gateway.ask(
+      PAGE,
+      {},
+      { headers: { 'x-api-key': READER }, signal: leaving.signal },
+    );
+    await waiting.promise;
+    leaving.abort();
+    await expect(left).rejects.toThrow('abort');
+    gate.resolve();
+    await got(gateway, '{ persons(first: 1) { items { id } } }');
+    expect(gateway.service.received).toHaveLength(1);
+    expect(gateway.logged.filter(({ level }) => Number(level) > 30)).toEqual([]);
+    await expectNothingHeld(gateway);
+  },
+);
 
 test('plugins can end what they have begun when the gateway closes', async () => {
   const ended: string[] = [];
