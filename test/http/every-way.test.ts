@@ -455,7 +455,8 @@ const REFUSED: readonly Row[] = [
       ],
       'lists in lists': [
         `{ candidates(first: ${'['.repeat(5_000)}) { items { id } } }`,
-        /nested too deeply/,
+        // Once the parser is optimized, its stack has room for all tokens that it may read.
+        /nested too deeply|more than 2000 tokens/,
       ],
       'a fragment in itself': [
         '{ me { ...A } } fragment A on Candidate { friends { ...A } }',
